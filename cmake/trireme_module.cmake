@@ -1,0 +1,61 @@
+# trireme_module(NAME DEPENDS modules... [TEST_DEPENDS modules...] [LIBRARIES targets...] [TORCH])
+#
+# One folder = one module = one library `trireme_NAME`. DEPENDS is the only rule of layering: tests/check_includes.py
+# reads it and fails on an #include of a module that is not named here. TEST_DEPENDS: what only the tests include.
+# TORCH: the module includes libtorch's headers. Every *_test.cpp of the folder goes into one program, NAME_test.
+# main.cpp and *_fuzz.cpp are not part of the library.
+set_property(GLOBAL PROPERTY TRIREME_MODULES "")
+
+function(trireme_module name)
+  cmake_parse_arguments(ARG "TORCH" "" "DEPENDS;TEST_DEPENDS;LIBRARIES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  file(GLOB tests CONFIGURE_DEPENDS *_test.cpp)
+  file(GLOB mains CONFIGURE_DEPENDS main.cpp *_fuzz.cpp)
+  list(REMOVE_ITEM sources ${tests} ${mains})
+
+  set(library trireme_${name})
+  set(scope PUBLIC)
+  if(sources)
+    add_library(${library} STATIC ${sources})
+  else()
+    add_library(${library} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  set_target_properties(${library} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(${library} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                                 $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  list(TRANSFORM ARG_DEPENDS PREPEND trireme_)
+  target_link_libraries(${library} ${scope} ${ARG_DEPENDS} ${ARG_LIBRARIES})
+  if(ARG_TORCH)
+    target_link_libraries(${library} ${scope} Libtorch::torch)
+    if(sources)
+      target_precompile_headers(${library} REUSE_FROM trireme_precompiled)
+    endif()
+  endif()
+  set_property(GLOBAL APPEND PROPERTY TRIREME_MODULES ${library})
+
+  if(TRIREME_TESTS AND tests)
+    list(TRANSFORM ARG_TEST_DEPENDS PREPEND trireme_)
+    set(torch ${ARG_TORCH})
+    trireme_test_program(${name}_test SOURCES ${tests} LIBRARIES ${library} ${ARG_TEST_DEPENDS} TORCH ${torch})
+  endif()
+endfunction()
+
+# trireme_test_program(NAME SOURCES files... LIBRARIES targets... TORCH bool): a GoogleTest program that ctest runs.
+# Its results lie in build/test_results/NAME.json, where the check of tests/cases.tsv reads which tests ran.
+function(trireme_test_program name)
+  cmake_parse_arguments(ARG "" "TORCH" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
+  if(ARG_TORCH)
+    target_link_libraries(${name} PRIVATE trireme_test_harness)
+    # the precompiled header is compiled with -fPIC; with -fPIE it would be passed over
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${name} PRIVATE -fPIC)
+    target_precompile_headers(${name} REUSE_FROM trireme_precompiled)
+  endif()
+  add_dependencies(tests ${name})
+  add_test(NAME ${name} COMMAND ${name} --gtest_output=json:${PROJECT_BINARY_DIR}/test_results/${name}.json)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 240)
+  set_property(GLOBAL APPEND PROPERTY TRIREME_TEST_PROGRAMS ${name})
+endfunction()

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trireme/comm/group.h"
+#include "trireme/shm/communicator.h"
+
+namespace trireme::comm {
+
+/// What a Group handle and its Works share.
+struct GroupState {
+  std::string name;
+  std::string backend_name;
+  std::vector<int> ranks;  // world ranks, in group order
+  int rank = 0;            // in this group
+  std::chrono::milliseconds timeout{};
+  c10::intrusive_ptr<c10d::Backend> backend;  // null for a group of one
+  c10::intrusive_ptr<c10d::Store> store;      // of this group alone; null for a group of one
+  std::shared_ptr<shm::Arena> arena;          // only with shm
+  std::shared_ptr<shm::Communicator> communicator;  // only with shm, which advances when it is called
+  uint64_t sequence = 0;                      // of the last operation posted
+
+  struct Dropped {
+    c10::intrusive_ptr<c10d::Work> work;
+    std::string what;
+  };
+  std::vector<Dropped> dropped;  // unfinished Works that nobody holds: their errors surface at the next operation
+
+  /// Rethrows the current exception of operation `what` as one of base's errors, with the ranks that did not arrive.
+  [[noreturn]] void explain(const std::string& what);
+};
+
+/// What a Work holds. Destroyed unfinished, it goes to the group's dropped ones.
+struct PostedWork {
+  PostedWork(c10::intrusive_ptr<c10d::Work> work, std::shared_ptr<GroupState> group, std::string what);
+  ~PostedWork();
+  PostedWork(const PostedWork&) = delete;
+  PostedWork& operator=(const PostedWork&) = delete;
+
+  c10::intrusive_ptr<c10d::Work> work;
+  std::shared_ptr<GroupState> group;
+  std::string what;  // "all_reduce 7 of group 'world'"
+};
+
+}  // namespace trireme::comm

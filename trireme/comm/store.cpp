@@ -1,0 +1,64 @@
+#include "trireme/comm/store.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <cstdlib>
+
+#include "trireme/base/error.h"
+
+namespace trireme::comm {
+namespace {
+
+std::string first_line(const char* text) {
+  std::string line(text);
+  return line.substr(0, line.find('\n'));
+}
+
+// "[::1]" -> "::1"; refuses what nobody can connect to, at once rather than after the store's patience
+std::string checked_host(std::string host) {
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  if (host == "0.0.0.0" || host == "::")
+    throw base::UsageError("MASTER_ADDR=" + host + " is no address to connect to; name the host of rank 0");
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), nullptr, nullptr, &found);
+  if (error) throw base::UsageError("MASTER_ADDR=" + host + " does not resolve: " + gai_strerror(error));
+  freeaddrinfo(found);
+  return host;
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Store> meet_at_store(const launch::RankVariables& variables, std::chrono::milliseconds timeout) {
+  const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
+  const char* attempt = std::getenv("TORCHELASTIC_RESTART_COUNT");
+  const char* listening = std::getenv("TRIREME_STORE_FD");
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(variables.master_port);
+  options.isServer = variables.rank == 0 && !(agent && std::string(agent) == "True");
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  // our launcher listens already, so that nobody can take the port and no rank connects too early
+  if (options.isServer && listening) options.masterListenFd = std::atoi(listening);
+  const auto host = checked_host(variables.master_addr);
+  try {
+    auto store = c10::make_intrusive<c10d::TCPStore>(host, options);
+    return c10::make_intrusive<c10d::PrefixStore>(std::string("trireme/") + (attempt ? attempt : "0"), store);
+  } catch (const std::exception& error) {
+    const auto text = first_line(error.what());
+    if (text.find("EADDRINUSE") != std::string::npos || text.find("address already in use") != std::string::npos)
+      throw base::CommError(base::text_of("rank 0 cannot listen on port ", variables.master_port,
+                                          ": it is taken; choose another MASTER_PORT"));
+    throw base::CommError(base::text_of("rank ", variables.rank, " cannot meet the others at ", host, ":",
+                                        variables.master_port, ": ", text));
+  }
+}
+
+void claim_rank(c10d::Store& store, int rank) {
+  if (store.add(base::text_of("present/", rank), 1) != 1)
+    throw base::UsageError(base::text_of("rank ", rank, " is there twice; each process needs its own RANK"));
+}
+
+}  // namespace trireme::comm

@@ -1,0 +1,124 @@
+#include "trireme/comm/world.h"
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "trireme/base/error.h"
+#include "trireme/comm/backends.h"
+#include "trireme/comm/engine.h"
+#include "trireme/comm/group_state.h"
+#include "trireme/comm/store.h"
+#include "trireme/launch/environment.h"
+#include "trireme/shm/communicator.h"
+
+namespace trireme::comm {
+
+struct WorldState {
+  Place place;
+  std::string backend;
+  c10::intrusive_ptr<c10d::Store> store;  // null for one rank
+  std::shared_ptr<shm::Arena> arena;      // only with shm
+  std::chrono::milliseconds timeout{};    // of groups made from now on
+  std::map<std::string, int> made;        // how many groups of one member list exist
+  std::vector<std::weak_ptr<GroupState>> groups;
+};
+
+namespace {
+
+std::string list_text(const std::vector<int>& ranks) {
+  std::string text;
+  for (int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
+  return text;
+}
+
+std::shared_ptr<GroupState> make_group(WorldState& world, const std::string& name, const std::vector<int>& ranks) {
+  auto group = std::make_shared<GroupState>();
+  group->name = name;
+  group->ranks = ranks;
+  group->timeout = world.timeout;
+  group->rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), world.place.rank) - ranks.begin());
+  world.groups.push_back(group);
+  if (ranks.size() == 1) {
+    group->backend_name = "single";
+    return group;
+  }
+  group->backend_name = world.backend;
+  const auto key = list_text(ranks);
+  group->store = c10::make_intrusive<c10d::PrefixStore>(base::text_of("group/", key, "/", world.made[key]++), world.store);
+  const Membership membership{name, ranks, group->rank, group->store, world.timeout};
+  try {
+    if (world.backend == "shm") {
+      group->communicator = make_communicator(membership, world.arena);
+      group->backend = make_shm_backend(group->communicator);
+      group->arena = world.arena;
+    } else {
+      group->backend = make_gloo_backend(membership);
+    }
+  } catch (...) {
+    group->explain(base::text_of("making group '", name, "' of ranks ", key));
+  }
+  return group;
+}
+
+}  // namespace
+
+World World::from_environment(const WorldOptions& options) {
+  const auto variables = launch::rank_variables([](const char* name) { return std::getenv(name); });
+  if (!variables) return from_store(Place{}, nullptr, options);
+  const Place place{variables->rank, variables->world_size, variables->local_rank, variables->local_world_size};
+  choose_backend(options.backend, place);  // refused before anyone waits for anyone
+  return from_store(place, place.size == 1 ? nullptr : meet_at_store(*variables, options.first_step_timeout), options);
+}
+
+World World::from_store(const Place& place, c10::intrusive_ptr<c10d::Store> store, const WorldOptions& options) {
+  if (place.size < 1 || place.rank < 0 || place.rank >= place.size)
+    throw base::UsageError(base::text_of("rank ", place.rank, " is not in a world of ", place.size, " ranks"));
+  install_engine();
+  auto state = std::make_shared<WorldState>();
+  state->place = place;
+  state->timeout = options.first_step_timeout;
+  state->backend = choose_backend(options.backend, place);
+  if (place.size == 1) {
+    state->backend = "single";
+  } else {
+    state->store = std::move(store);
+    state->store->setTimeout(options.first_step_timeout);
+    claim_rank(*state->store, place.rank);
+    if (state->backend == "shm") state->arena = shm::Arena::create();
+  }
+  std::vector<int> everyone(place.size);
+  for (int r = 0; r < place.size; ++r) everyone[r] = r;
+  World world(state);
+  world.all_ = std::shared_ptr<GroupState>(make_group(*state, "world", everyone));
+  return world;
+}
+
+int World::rank() const { return state_->place.rank; }
+int World::size() const { return state_->place.size; }
+int World::local_rank() const { return state_->place.local_rank; }
+int World::local_size() const { return state_->place.local_size; }
+const std::string& World::backend() const { return state_->backend; }
+Group World::all() const { return Group(all_); }
+
+Group World::group(const std::vector<int>& ranks) const {
+  for (int rank : ranks)
+    if (rank < 0 || rank >= size())
+      throw base::UsageError(base::text_of("group of ranks ", list_text(ranks), ": rank ", rank, " is not in 0..", size() - 1));
+  if (std::set<int>(ranks.begin(), ranks.end()).size() != ranks.size())
+    throw base::UsageError(base::text_of("group of ranks ", list_text(ranks), ": a rank stands in it twice"));
+  if (std::find(ranks.begin(), ranks.end(), rank()) == ranks.end())
+    throw base::UsageError(base::text_of("group of ranks ", list_text(ranks), " is made on rank ", rank(), ", which is not in it"));
+  return Group(make_group(*state_, "ranks " + list_text(ranks), ranks));
+}
+
+void World::set_timeout(std::chrono::milliseconds timeout) const {
+  state_->timeout = timeout;
+  for (auto& weak : state_->groups)
+    if (auto group = weak.lock()) group->timeout = timeout;
+}
+
+}  // namespace trireme::comm

@@ -1,0 +1,44 @@
+#include "trireme/launch/line_buffer.h"
+
+namespace trireme::launch {
+
+void LineBuffer::add(std::string_view bytes, std::string& out) {
+  constexpr size_t longest = 1 << 20;
+  if (prefix_.empty()) {
+    out += bytes;
+    return;
+  }
+  while (!bytes.empty()) {
+    if (after_return_ && bytes.front() == '\n') {  // "\r\n" is one line end
+      out += '\n';
+      bytes.remove_prefix(1);
+      after_return_ = false;
+      continue;
+    }
+    after_return_ = false;
+    const size_t end = bytes.find_first_of("\r\n");
+    const std::string_view piece = bytes.substr(0, end == std::string_view::npos ? end : end + 1);
+    bytes.remove_prefix(piece.size());
+    if (end == std::string_view::npos && line_.size() + piece.size() < longest) {
+      line_ += piece;
+      return;
+    }
+    if (!inside_long_line_) out += prefix_;
+    out += line_;
+    out += piece;
+    line_.clear();
+    inside_long_line_ = end == std::string_view::npos;
+    after_return_ = piece.back() == '\r';
+  }
+}
+
+void LineBuffer::finish(std::string& out) {
+  if (prefix_.empty()) return;
+  if (!line_.empty() && !inside_long_line_) out += prefix_;
+  out += line_;
+  if (!line_.empty() || inside_long_line_ || after_return_) out += '\n';
+  line_.clear();
+  inside_long_line_ = after_return_ = false;
+}
+
+}  // namespace trireme::launch

@@ -1,0 +1,140 @@
+#include "trireme/program/stored_model.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "trireme/base/error.h"
+#include "trireme/base/file.h"
+#include "trireme/base/json.h"
+#include "trireme/base/safetensors.h"
+#include "trireme/base/tokens.h"
+#include "trireme/checkpoint/folders.h"
+#include "trireme/checkpoint/load.h"
+#include "trireme/checkpoint/torch_tensor.h"
+#include "trireme/data/token_dataset.h"
+#include "trireme/model/models.h"
+
+namespace trireme::program {
+namespace fs = std::filesystem;
+namespace {
+
+at::ScalarType torch_type(base::DType dtype, const std::string& tensor, const std::string& file) {
+  switch (dtype) {
+    case base::DType::F32: return at::kFloat;
+    case base::DType::F16: return at::kHalf;
+    case base::DType::BF16: return at::kBFloat16;
+    default:
+      throw base::DataError(base::text_of("tensor ", tensor, " of ", file, " is ", base::name_of(dtype),
+                                          "; weights are F32, F16 or BF16"));
+  }
+}
+
+// transformers writes the names with and without its model's own prefix
+const base::TensorEntry& find_weight(const base::SafetensorsFile& file, const std::string& name, const std::string& path) {
+  for (const auto& candidate : {name, "transformer." + name})
+    if (const auto* entry = file.find(candidate)) return *entry;
+  throw base::DataError("tensor " + name + " is not in " + path);
+}
+
+void load_export(const std::string& path, const layers::Model& model) {
+  const base::SafetensorsFile file(path);
+  at::NoGradGuard no_grad;
+  for (const auto& parameter : model.parameters()) {
+    const auto& tensor = parameter.tensors[0];
+    const auto& entry = find_weight(file, parameter.name, path);
+    if (entry.shape != tensor.sizes().vec())
+      throw base::DataError(base::text_of("tensor ", parameter.name, " of ", path, " has shape ", at::IntArrayRef(entry.shape),
+                                          ", the model's is ", tensor.sizes()));
+    const auto bytes = file.bytes(entry);
+    const auto stored = at::from_blob(const_cast<std::byte*>(bytes.data()), entry.shape, torch_type(entry.dtype, entry.name, path));
+    for (auto user : parameter.tensors) user.detach().copy_(stored);
+  }
+}
+
+void load_checkpoint(const checkpoint::Checkpoint& saved, const layers::Model& model) {
+  at::NoGradGuard no_grad;
+  for (const auto& parameter : model.parameters()) {
+    const auto value = parameter.tensors[0].detach();
+    saved.read(checkpoint::whole_tensor(parameter.name, value));
+    for (size_t u = 1; u < parameter.tensors.size(); ++u) parameter.tensors[u].detach().copy_(value);
+  }
+  for (const auto& buffer : model.buffers()) {
+    at::Tensor keep;
+    saved.read(checkpoint::whole_tensor("buffer/" + buffer.name, buffer.tensor, keep));
+    if (keep.data_ptr() != buffer.tensor.data_ptr()) at::Tensor(buffer.tensor).copy_(keep);
+  }
+}
+
+StoredModel built(layers::Job job, std::optional<spec::Gpt2Spec> gpt2) {
+  StoredModel stored{std::move(job), nullptr, std::move(gpt2)};
+  stored.model = std::make_unique<layers::Model>(stored.job.layers, 0);
+  stored.model->train(false);
+  return stored;
+}
+
+StoredModel open_checkpoint(const std::string& folder, const JobFactory& job) {
+  const checkpoint::Checkpoint saved(folder);
+  const auto& state = saved.state();
+  if (!state.contains("config")) throw base::DataError("checkpoint " + folder + " was not written by a training run; it has no configuration");
+  const auto& config_json = state.at("config");
+  base::Violations violations;
+  spec::ModelSpec spec;
+  if (config_json.contains("model") && config_json.at("model").contains("model_type"))
+    spec = spec::reference_models()(config_json.at("model"), "model", violations);
+  const bool reference = violations.empty() && !std::holds_alternative<std::monostate>(spec);
+  std::optional<spec::Gpt2Spec> gpt2;
+  if (const auto* found = std::get_if<spec::Gpt2Spec>(&spec); reference && found) gpt2 = *found;
+  auto stored = built(gpt2 ? model::model_only(spec)
+                           : job(spec::config_from_json(config_json, state.at("ranks").get<int>(),
+                                                        reference ? spec::reference_models() : spec::own_model())),
+                      gpt2);
+  load_checkpoint(saved, *stored.model);
+  return stored;
+}
+
+StoredModel open_export(const std::string& folder) {
+  const auto config = folder + "/config.json";
+  const auto gpt2 = spec::gpt2_from_huggingface(base::parse_json(base::read_file(config), config), config);
+  auto stored = built(model::model_only(gpt2), gpt2);
+  load_export(folder + "/model.safetensors", *stored.model);
+  return stored;
+}
+
+}  // namespace
+
+StoredModel open_stored(const std::string& folder, const JobFactory& job) {
+  if (!fs::is_directory(folder)) throw base::DataError("there is no folder " + folder + "; name a run, a checkpoint or an export");
+  if (fs::exists(folder + "/model.safetensors")) return open_export(folder);
+  if (const auto newest = checkpoint::newest(folder)) return open_checkpoint(*newest, job);
+  return open_checkpoint(folder, job);
+}
+
+train::Trainer::Evaluation evaluate_stored(const StoredModel& stored, const std::string& data_path) {
+  std::shared_ptr<const data::Dataset> dataset = stored.job.validation ? stored.job.validation : stored.job.training;
+  if (stored.gpt2) {
+    if (data_path.empty()) throw base::UsageError("eval needs data; use --data FILE");
+    auto tokens = std::make_shared<const base::TokenFile>(data_path);
+    dataset = std::make_shared<data::TokenDataset>(tokens, data::TokenRange{0, tokens->size()}, stored.gpt2->n_positions,
+                                                   stored.gpt2->vocab_size);
+  } else if (!data_path.empty()) {
+    throw base::UsageError("--data is for gpt2 models; this job brings its own data");
+  }
+  if (!dataset) throw base::UsageError("the job has no data to evaluate on");
+  at::NoGradGuard no_grad;
+  double sum = 0;
+  int64_t count = 0;
+  constexpr int64_t rows = 16;
+  for (int64_t begin = 0; begin < dataset->size(); begin += rows) {
+    std::vector<int64_t> samples;
+    for (auto i = begin; i < std::min(dataset->size(), begin + rows); ++i) samples.push_back(i);
+    const auto batch = dataset->batch(samples);
+    const auto loss = stored.job.loss(stored.model->forward(batch.inputs), batch);
+    sum += loss.sum.item<double>();
+    count += loss.count;
+  }
+  return {count ? sum / static_cast<double>(count) : 0.0, count};
+}
+
+}  // namespace trireme::program

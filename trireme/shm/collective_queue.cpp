@@ -1,0 +1,190 @@
+#include "trireme/shm/collective_queue.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "trireme/base/error.h"
+
+namespace trireme::shm {
+namespace {
+
+Call call_in(const Slot& slot) {
+  return {slot.operation, slot.dtype, slot.reduce_op, slot.root, slot.count, slot.label};
+}
+
+bool overlap(const std::byte* a, uint64_t a_bytes, const std::byte* b, uint64_t b_bytes) {
+  const auto first = reinterpret_cast<uintptr_t>(a);
+  const auto second = reinterpret_cast<uintptr_t>(b);
+  return a_bytes > 0 && b_bytes > 0 && first < second + b_bytes && second < first + a_bytes;
+}
+
+// a slot is used again once every rank has compared what was in it
+uint64_t slots_free_until(const Group& group) {
+  uint64_t least = UINT64_MAX;
+  for (const Member& member : group.members) least = std::min(least, member.block->checked.load());
+  return least + kSlots;
+}
+
+// all ranks that have entered, those with the same call together
+[[noreturn]] void throw_mismatch(uint64_t sequence, const Group& group) {
+  std::map<std::string, std::vector<int>> callers;
+  for (int rank = 0; rank < group.size; ++rank) {
+    const Slot& slot = group.members[rank].block->slot(sequence);
+    if (slot.stamp.load() == sequence) callers[describe(call_in(slot), group)].push_back(rank);
+  }
+  std::vector<std::pair<std::vector<int>, std::string>> sides;
+  for (const auto& [call, ranks] : callers) sides.emplace_back(ranks, call);
+  std::sort(sides.begin(), sides.end());
+  std::string text;
+  for (const auto& [ranks, call] : sides) text += (text.empty() ? "" : ", ") + group.names_of(ranks) + " " + call;
+  throw base::CommError(base::text_of("the ranks of group \"", group.name, "\" disagree at seq ", sequence, ": ", text,
+                                      "; every rank must make the same calls in the same order"));
+}
+
+}  // namespace
+
+uint64_t CollectiveQueue::post(Collective collective, const Group& group) {
+  const auto size = static_cast<size_t>(group.size);
+  collective.sequence = next_++;
+  collective.shared.assign(size, nullptr);
+  collective.entered.assign(size, false);
+  collective.taken.assign(size, false);
+  queue_.push_back(std::move(collective));
+  return next_ - 1;
+}
+
+bool CollectiveQueue::advance(Group& group) {
+  bool moved = publish(group);
+  moved |= compare(group);
+  while (!queue_.empty() && shm::advance(queue_.front(), group, moved)) {
+    if (queue_.front().bounce != nullptr) group.arena->release(queue_.front().bounce);
+    queue_.pop_front();
+    --published_;
+    publish(group);
+    compare(group);
+  }
+  return moved;
+}
+
+// ---- entering ------------------------------------------------------------------------------------------------------
+
+// Ahead of its turn too, so that peers can read this rank's input while it computes: if no earlier result of this rank
+// becomes that input, and if no peer writes into it.
+bool CollectiveQueue::may_publish(const Collective& collective, const Group& group) {
+  if (collective.sequence >= slots_until_) {
+    slots_until_ = slots_free_until(group);
+    if (collective.sequence >= slots_until_) return false;
+  }
+  if (&collective == &queue_.front()) return true;
+  if (collective.peers_write) return false;
+  return std::none_of(queue_.begin(), queue_.end(), [&](const Collective& earlier) {
+    return earlier.sequence < collective.sequence &&
+           overlap(collective.in, collective.shared_bytes, earlier.out, earlier.out_bytes);
+  });
+}
+
+bool CollectiveQueue::publish(Group& group) {
+  bool any = false;
+  for (; published_ < queue_.size() && may_publish(queue_[published_], group); ++published_) {
+    Collective& collective = queue_[published_];
+    const std::byte* shared = collective.in;
+    const bool in_arena = group.arena->contains(collective.in, collective.shared_bytes);
+    if (collective.shared_bytes > 0 && (!in_arena || collective.copy_input)) {
+      collective.bounce = group.arena->allocate(collective.shared_bytes);
+      std::memcpy(collective.bounce, collective.in, collective.shared_bytes);
+      shared = collective.bounce;
+    }
+    const uint64_t sequence = collective.sequence;
+    std::byte* mine = const_cast<std::byte*>(shared);
+    collective.published = true;
+    collective.entered[group.rank] = true;
+    collective.shared[group.rank] = mine;
+
+    Slot& slot = group.own->slot(sequence);
+    slot.operation = collective.call.operation;
+    slot.dtype = collective.call.dtype;
+    slot.reduce_op = collective.call.reduce_op;
+    slot.root = collective.call.root;
+    slot.count = collective.call.count;
+    slot.offset = collective.shared_bytes > 0 ? group.arena->offset_of(mine) : 0;
+    std::memset(slot.label, 0, sizeof slot.label);
+    std::memcpy(slot.label, collective.call.label.data(), collective.call.label.size());
+    if (!collective.to_peer.empty()) {
+      std::copy(collective.to_peer.begin(), collective.to_peer.end(), group.own->parts(sequence));
+      for (int rank = 0; rank < group.rank; ++rank) collective.shared[group.rank] += collective.to_peer[rank];
+    }
+    slot.stamp.store(sequence);
+    group.ring_all();
+    any = true;
+  }
+  return any;
+}
+
+// ---- the peers' entries --------------------------------------------------------------------------------------------
+
+// Compares every slot of every peer with this rank's once, also of collectives that are done here, so that no mismatch
+// goes unseen. A slot stays as it is until `checked` of all ranks is past it.
+bool CollectiveQueue::compare(Group& group) {
+  bool any = false;
+  const uint64_t end = first_sequence() + published_;
+  uint64_t least = end;
+  for (int peer = 0; peer < group.size; ++peer) {
+    Member& member = group.members[peer];
+    for (; peer != group.rank && member.checked < end; ++member.checked) {
+      const uint64_t sequence = member.checked;
+      const Slot& slot = member.block->slot(sequence);
+      if (slot.stamp.load() != sequence) break;
+      if (call_in(slot) != call_in(group.own->slot(sequence))) throw_mismatch(sequence, group);
+      if (sequence >= first_sequence()) take_entry(queue_[sequence - first_sequence()], group, peer);
+      any = true;
+    }
+    if (peer != group.rank) least = std::min(least, member.checked);
+  }
+  const uint64_t before = group.own->checked.load(std::memory_order_relaxed);
+  if (least != before) {
+    group.own->checked.store(least);
+    // a peer can only wait for this when it is far ahead
+    if (least / (kSlots / 4) != before / (kSlots / 4)) group.ring_all();
+  }
+  return any;
+}
+
+void CollectiveQueue::take_entry(Collective& collective, const Group& group, int peer) const {
+  const Member& member = group.members[peer];
+  collective.entered[peer] = true;
+  collective.shared[peer] = member.arena->base() + member.block->slot(collective.sequence).offset;
+  if (collective.from_peer.empty()) return;
+  const uint64_t* parts = member.block->parts(collective.sequence);
+  for (int rank = 0; rank < group.rank; ++rank) collective.shared[peer] += parts[rank];
+  if (parts[group.rank] != collective.from_peer[peer]) {
+    throw base::CommError(base::text_of("the ranks of group \"", group.name, "\" disagree at seq ", collective.sequence,
+                                        ": ", group.name_of_rank(peer), " all_to_all sends ", parts[group.rank],
+                                        " bytes, ", group.name_of_rank(group.rank), " expects ",
+                                        collective.from_peer[peer], " from it; the parts must agree pair by pair"));
+  }
+}
+
+// ---- for errors ----------------------------------------------------------------------------------------------------
+
+std::vector<int> CollectiveQueue::awaited(const Group& group) const {
+  if (queue_.empty()) return {};
+  const Collective& oldest = queue_.front();
+  if (oldest.published) return shm::awaited(oldest, group);
+  std::vector<int> peers;
+  for (int peer = 0; peer < group.size; ++peer) {
+    if (group.members[peer].block->checked.load() + kSlots <= oldest.sequence) peers.push_back(peer);
+  }
+  return peers;
+}
+
+std::vector<std::byte*> CollectiveQueue::blocks() const {
+  std::vector<std::byte*> blocks;
+  for (const Collective& collective : queue_) {
+    if (collective.bounce != nullptr) blocks.push_back(collective.bounce);
+  }
+  return blocks;
+}
+
+}  // namespace trireme::shm

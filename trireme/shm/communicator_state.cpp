@@ -1,0 +1,190 @@
+#include "trireme/shm/communicator_state.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/base/units.h"
+#include "trireme/shm/wait.h"
+
+namespace trireme::shm {
+
+void Communicator::State::throw_if_failed() const {
+  if (!failure) return;
+  if (failure->condition == Condition::LostPeer) throw base::PeerLostError(failure->text);
+  throw base::CommError(failure->text);
+}
+
+void Communicator::State::fail(Condition condition, const std::string& text, int origin) {
+  failure = Failure{condition, text};
+  const size_t length = std::min(text.size(), kFailureBytes - 1);
+  std::memcpy(group.own->failure, text.data(), length);
+  group.own->failure[length] = 0;
+  group.own->failure_origin = origin;
+  group.own->condition.store(condition);
+  group.ring_all();
+  group.ring(group.rank);
+  throw_if_failed();
+  __builtin_unreachable();
+}
+
+bool Communicator::State::advance() {
+  throw_if_failed();
+  bool moved = false;
+  try {
+    moved = collectives.advance(group);
+    moved |= messages.advance(group);
+  } catch (const base::CommError& error) {
+    fail(Condition::Failed, error.what(), group.rank);
+  } catch (const base::SystemError& error) {
+    fail(Condition::Failed,
+         base::text_of(group.name_of_rank(group.rank), " of group \"", group.name, "\" cannot go on: ", error.what()),
+         group.rank);
+  }
+  // another thread of this rank may sleep for what has just become done
+  if (moved) group.ring(group.rank);
+  return moved;
+}
+
+std::vector<int> Communicator::State::awaited() const {
+  std::vector<int> peers = collectives.awaited(group);
+  for (int peer : messages.awaited()) {
+    if (std::find(peers.begin(), peers.end(), peer) == peers.end()) peers.push_back(peer);
+  }
+  return peers;
+}
+
+// Fails where a peer that is waited for has ended, left or failed. What it did before must be taken in first, so each
+// finding counts only if the peer is still waited for after another advance().
+void Communicator::State::look_at_peers(Clock::time_point now) {
+  const bool look_at_processes = now >= next_look;
+  if (look_at_processes) next_look = now + kSleep;
+  struct Finding {
+    int peer;
+    bool ended;
+    Condition condition;
+  };
+  std::vector<Finding> findings;
+  for (int peer : awaited()) {
+    const Condition condition = group.members[peer].block->condition.load();
+    const bool ended = look_at_processes && !group.members[peer].arena->alive();
+    if (ended || condition != Condition::Open) findings.push_back({peer, ended, condition});
+  }
+  if (findings.empty()) return;
+  advance();
+  const std::vector<int> still = awaited();
+  std::erase_if(findings, [&](const Finding& finding) {
+    return std::find(still.begin(), still.end(), finding.peer) == still.end();
+  });
+  if (findings.empty()) return;
+  // a death is the cause, other ranks' failures may be its echo
+  const auto first = std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.ended; });
+  const Finding finding = first == findings.end() ? findings.front() : *first;
+  const ControlBlock& theirs = *group.members[finding.peer].block;
+  const std::string who =
+      base::text_of(group.name_of_rank(finding.peer), " (process ", group.members[finding.peer].arena->pid(), ")");
+  switch (finding.condition) {
+    case Condition::Open:
+      fail(Condition::LostPeer, who + " ended during " + pending_text(), group.rank);
+    case Condition::Left:
+      fail(Condition::Failed, who + " left group \"" + group.name + "\" before " + pending_text() + " was done",
+           finding.peer);
+    case Condition::Failed:
+    case Condition::LostPeer: {
+      const bool echo = theirs.failure_origin != finding.peer;
+      fail(finding.condition, echo ? theirs.failure : who + " failed first: " + theirs.failure, theirs.failure_origin);
+    }
+  }
+}
+
+// what is waited for: the oldest collective, else any message
+std::string Communicator::State::pending_text() const {
+  if (collectives.empty()) return base::text_of("a send or recv of group \"", group.name, "\"");
+  const Collective& oldest = collectives.oldest();
+  return base::text_of(describe(oldest.call, group), " seq ", oldest.sequence, " of group \"", group.name, "\"");
+}
+
+std::string Communicator::State::deadline_text(Ticket ticket, nanoseconds limit) const {
+  const std::string within = " within " + base::format_duration(std::chrono::duration<double>(limit).count());
+  if (ticket.point_to_point) {
+    return base::text_of(messages.describe(ticket.number, group), " of group \"", group.name, "\" was not answered",
+                         within, "; raise the timeout if the rank is only slow");
+  }
+  const Collective& oldest = collectives.oldest();
+  std::vector<int> absent, slow;
+  for (int peer : collectives.awaited(group)) (oldest.entered[peer] ? slow : absent).push_back(peer);
+  std::string text;
+  if (!absent.empty()) {
+    text = group.names_of(absent) + " did not enter " + pending_text() + within;
+    for (int peer : absent) {
+      uint64_t last = 0;
+      for (const Slot& slot : group.members[peer].block->slots) last = std::max(last, slot.stamp.load());
+      text += base::text_of(", ", group.name_of_rank(peer), last == 0 ? " entered none so far" : " last entered seq ");
+      if (last != 0) text += std::to_string(last);
+    }
+  } else {
+    text = "all awaited ranks entered " + pending_text() + ", but " + group.names_of(slow) + " did not complete it" +
+           within;
+  }
+  return text + " (waited: " + group.name_of_rank(group.rank) + "); raise the timeout if the rank is only slow";
+}
+
+// ---- posting and waiting -------------------------------------------------------------------------------------------
+
+Ticket Communicator::State::post(Collective collective) {
+  std::lock_guard lock(mutex);
+  throw_if_failed();
+  const Ticket ticket{collectives.post(std::move(collective), group), false};
+  advance();
+  return ticket;
+}
+
+void Communicator::State::wait(Ticket ticket, nanoseconds limit) {
+  std::unique_lock lock(mutex);
+  advance();
+  if (done(ticket)) return;
+  const auto start = Clock::now();
+  auto quiet_since = start;
+  ControlBlock& own = *group.own;
+  for (;;) {
+    const bool moved = advance();
+    if (done(ticket)) return;
+    const auto now = Clock::now();
+    if (moved) quiet_since = now;
+    const auto quiet = now - quiet_since;
+    if (quiet < kSpin) {
+      pause_core();
+      continue;
+    }
+    look_at_peers(now);
+    if (now - start >= limit && !done(ticket) && !awaited().empty()) {
+      fail(Condition::Failed, deadline_text(ticket, limit), group.rank);
+    }
+    if (quiet < kYield) {
+      lock.unlock();
+      ::sched_yield();
+      lock.lock();
+      continue;
+    }
+    // announced before the last look: whoever stores after it sees the sleeper and rings
+    struct Sleeper {
+      std::atomic<uint32_t>& count;
+      explicit Sleeper(std::atomic<uint32_t>& sleepers) : count(sleepers) { count.fetch_add(1); }
+      ~Sleeper() { count.fetch_sub(1); }
+    } sleeper(own.sleepers);
+    const uint32_t bell = own.doorbell.load();
+    if (advance() || done(ticket)) {
+      quiet_since = Clock::now();
+      continue;
+    }
+    lock.unlock();
+    futex_wait(own.doorbell, bell, std::min<nanoseconds>(kSleep, limit - (now - start)));
+    lock.lock();
+    quiet_since = Clock::now();
+  }
+}
+
+}  // namespace trireme::shm

@@ -1,0 +1,95 @@
+#include "trireme/train/metrics.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "trireme/train/process_figures.h"
+
+namespace trireme::train {
+namespace {
+
+constexpr int fields = 6;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const auto middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+base::Json by_rank(const RankFigures& figures, double StepSeconds::* part) {
+  auto list = base::Json::array();
+  for (const auto& seconds : figures.seconds) list.push_back(seconds.*part);
+  return list;
+}
+
+}  // namespace
+
+RankFigures gather_figures(const comm::Group& group, const StepSeconds& s) {
+  auto own = at::empty({fields}, at::kDouble);
+  const double values[fields] = {s.data, s.forward, s.backward, s.exposed_communication, s.optimizer,
+                                 static_cast<double>(peak_rss_bytes())};
+  std::copy(values, values + fields, own.data_ptr<double>());
+  auto all = at::empty({group.size() * fields}, at::kDouble);
+  group.all_gather_into_tensor(all, own).wait();
+  RankFigures figures;
+  const auto* in = all.data_ptr<double>();
+  for (int r = 0; r < group.size(); ++r, in += fields) {
+    figures.seconds.push_back({in[0], in[1], in[2], in[3], in[4]});
+    const auto& seconds = figures.seconds.back();
+    figures.busy.push_back(seconds.total() > 0 ? 1 - (seconds.data + seconds.exposed_communication) / seconds.total() : 0);
+    figures.peak_rss_bytes.push_back(static_cast<int64_t>(in[5]));
+  }
+  return figures;
+}
+
+base::Json step_line(const StepResult& result, double tokens_per_second, const RankFigures& figures) {
+  base::Json line{{"step", result.step},
+                  {"loss", result.loss},
+                  {"grad_norm", result.grad_norm},
+                  {"lr", result.learning_rate},
+                  {"items", result.items},
+                  {"tokens_per_second", tokens_per_second},
+                  {"seconds",
+                   {{"data", by_rank(figures, &StepSeconds::data)},
+                    {"forward", by_rank(figures, &StepSeconds::forward)},
+                    {"backward", by_rank(figures, &StepSeconds::backward)},
+                    {"exposed_communication", by_rank(figures, &StepSeconds::exposed_communication)},
+                    {"optimizer", by_rank(figures, &StepSeconds::optimizer)}}},
+                  {"busy", figures.busy},
+                  {"peak_rss_bytes", figures.peak_rss_bytes}};
+  if (result.skipped) line["skipped"] = true;
+  return line;
+}
+
+base::Json evaluation_line(int64_t step, const Trainer::Evaluation& evaluation) {
+  return {{"step", step}, {"validation_loss", evaluation.loss}, {"validation_items", evaluation.items}};
+}
+
+void Summary::add(const StepResult& result, double tokens_per_second, const RankFigures& figures) {
+  training_.push_back({static_cast<double>(result.step), result.loss});
+  rates_.push_back(tokens_per_second);
+  peak_rss_bytes_ = figures.peak_rss_bytes;
+  for (size_t r = 0; r < figures.seconds.size(); ++r) {
+    exposed_seconds_ += figures.seconds[r].exposed_communication;
+    total_seconds_ += figures.seconds[r].total();
+  }
+}
+
+void Summary::add(int64_t step, const Trainer::Evaluation& evaluation) {
+  validation_.push_back({static_cast<double>(step), evaluation.loss});
+}
+
+base::Json Summary::json() const {
+  base::Json json;
+  const size_t warm = rates_.size() > 4 ? 4 : 0;
+  json["tokens_per_second"] = median({rates_.begin() + static_cast<int64_t>(warm), rates_.end()});
+  json["peak_rss_bytes"] = peak_rss_bytes_;
+  json["exposed_communication_fraction"] = total_seconds_ > 0 ? exposed_seconds_ / total_seconds_ : 0;
+  if (!training_.empty()) json["loss"] = training_.back().loss;
+  if (!validation_.empty()) json["validation_loss"] = validation_.back().loss;
+  return json;
+}
+
+}  // namespace trireme::train

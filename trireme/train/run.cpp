@@ -1,0 +1,228 @@
+#include "trireme/train/run.h"
+
+#include <ATen/Parallel.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "trireme/base/error.h"
+#include "trireme/base/file.h"
+#include "trireme/base/log.h"
+#include "trireme/base/units.h"
+#include "trireme/checkpoint/export.h"
+#include "trireme/checkpoint/save.h"
+#include "trireme/checkpoint/torch_tensor.h"
+#include "trireme/comm/objects.h"
+#include "trireme/train/metrics.h"
+#include "trireme/train/process_figures.h"
+#include "trireme/train/progress.h"
+#include "trireme/train/sample.h"
+#include "trireme/train/stop_signal.h"
+#include "trireme/train/trainer.h"
+
+namespace trireme::train {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+int64_t parameter_elements(const Composition& parts) {
+  int64_t elements = 0;
+  for (const auto& parameter : parts.model->parameters()) elements += parameter.tensors[0].numel();
+  return elements;
+}
+
+void print_table(const Trainer& trainer, const RunFolder& folder) {
+  const auto& config = trainer.config();
+  const auto row = [](const char* name, const std::string& value) { std::printf("  %-12s %s\n", name, value.c_str()); };
+  std::printf("trireme train\n");
+  row("model", base::text_of(parameter_elements(trainer.parts()), " parameters, seed ", config.training.seed));
+  if (trainer.job().training)
+    row("data", base::text_of(trainer.job().training->size(), " training samples, ",
+                              trainer.job().validation ? trainer.job().validation->size() : 0, " for validation"));
+  row("ranks", base::text_of(trainer.world().size(), ", backend ", trainer.world().backend(), ", ", at::get_num_threads(),
+                             at::get_num_threads() == 1 ? " thread" : " threads", " each"));
+  row("batch", base::text_of(config.train_batch_size, " = ", config.micro_batch_size, " x ", config.gradient_accumulation_steps,
+                             " x ", trainer.parts().data_ranks.size(), " (micro-batch x accumulation x ranks)"));
+  row("steps", base::text_of(config.training.steps));
+  row("folder", folder.path);
+  for (const auto& note : config.notes) row("note", note);
+  for (const auto& note : trainer.notes()) row("note", note);
+  if (folder.checkpoint) std::printf("resuming at step %lld\n", static_cast<long long>(trainer.updates()));
+  std::fflush(stdout);
+}
+
+// The folder, opened by rank 0 for all.
+RunFolder shared_folder(const comm::Group& group, const RunFolderRequest& request) {
+  RunFolder folder;
+  comm::together(group, [&] {
+    if (group.rank() == 0) folder = open_run_folder(request);
+  });
+  folder.path = comm::broadcast_string(group, folder.path);
+  const auto checkpoint = comm::broadcast_string(group, folder.checkpoint.value_or(""));
+  if (!checkpoint.empty()) folder.checkpoint = checkpoint;
+  return folder;
+}
+
+void write_export(const Trainer& trainer, const std::string& folder) {
+  std::vector<checkpoint::ExportTensor> tensors;
+  std::vector<at::Tensor> kept;
+  const auto add = [&](const std::string& name, const at::Tensor& tensor) {
+    const auto local = checkpoint::whole_tensor(name, tensor.detach(), kept.emplace_back());
+    tensors.push_back({local.name, local.global_shape, local.dtype, local.data});
+  };
+  const auto& model = *trainer.parts().model;
+  kept.reserve(model.parameters().size() + model.buffers().size());
+  for (const auto& parameter : model.parameters()) add(parameter.name, parameter.tensors[0]);
+  for (const auto& buffer : model.buffers()) add(buffer.name, buffer.tensor);
+  checkpoint::export_huggingface(folder + "/export", trainer.job().export_config, tensors);
+}
+
+class Run {
+ public:
+  Run(layers::Job job, const spec::Config& config, const RunRequest& request, const comm::World& world)
+      : request_(request), world_(world), folder_(shared_folder(world.all(), request.folder)), trainer_(std::move(job), config, world) {
+    comm::together(world_.all(), [&] {
+      if (folder_.checkpoint) trainer_.load(*folder_.checkpoint);
+    });
+    comm::together(world_.all(), [&] {
+      if (!first()) return;
+      metrics_ = std::make_unique<MetricsFile>(folder_.path, trainer_.updates());
+      base::write_file_atomically(folder_.path + "/config.json", spec::resolved(trainer_.config()).dump(2) + "\n");
+      print_table(trainer_, folder_);
+      // parameters, two moments, and as much again while the old one is kept
+      if (const auto warning = checkpoint::space_warning(folder_.path, 2 * 12 * parameter_elements(trainer_.parts())))
+        base::log_warning(*warning);
+    });
+    steps_ = trainer_.config().training.steps;
+    progress_ = std::make_unique<Progress>(trainer_.updates(), steps_, trainer_.config().steps_per_print, terminal_columns());
+  }
+
+  int execute() {
+    const StopSignal signal;
+    const auto& config = trainer_.config();
+    if (trainer_.updates() >= steps_ && first())
+      progress_->line(base::text_of("the checkpoint is at step ", trainer_.updates(), " already, of ", steps_));
+    bool stop = false;
+    int64_t saved_at = folder_.checkpoint ? trainer_.updates() : -1;
+    for (int64_t skipped = 0; trainer_.updates() < steps_ && !stop;) {
+      const auto result = one_step(signal.requested());
+      stop = result.stop;
+      skipped = result.skipped ? skipped + 1 : 0;
+      if (skipped > 1000) throw base::DataError("1000 steps in a row had no valid item; check the data's targets");
+      if (result.skipped) continue;
+      if (startup_seconds_ == 0) {
+        startup_seconds_ = seconds_since_command();
+        world_.set_timeout(std::chrono::duration_cast<std::chrono::milliseconds>(config.communication.timeout));
+      }
+      const bool last = result.step == steps_ || stop;
+      const auto due = [&](int64_t every) { return every > 0 && result.step % every == 0; };
+      if (!last && due(config.training.evaluate_every)) evaluate(config.training.evaluate_batches);
+      if (last || due(config.checkpoint.every)) {
+        trainer_.save(folder_.path);
+        saved_at = result.step;
+      }
+    }
+    if (saved_at < 0) trainer_.save(folder_.path);
+    if (stop && trainer_.updates() < steps_) return interrupted(signal.received());
+    finish();
+    return 0;
+  }
+
+ private:
+  bool first() const { return world_.rank() == 0; }
+
+  StepResult one_step(bool stop) {
+    const auto start = now();
+    const auto batches = trainer_.next_batches();
+    const auto result = trainer_.step(batches, stop);
+    const auto figures = gather_figures(world_.all(), result.seconds);
+    const auto seconds = now() - start;
+    if (first()) {
+      const auto rate = static_cast<double>(result.items) / seconds;
+      metrics_->write(step_line(result, rate, figures));
+      if (!result.skipped) {
+        summary_.add(result, rate, figures);
+        progress_->step(result, rate, seconds);
+      }
+    }
+    return result;
+  }
+
+  void evaluate(int64_t batches) {
+    const auto evaluation = trainer_.evaluate(batches);
+    if (!first() || evaluation.items == 0) return;
+    summary_.add(trainer_.updates(), evaluation);
+    metrics_->write(evaluation_line(trainer_.updates(), evaluation));
+    progress_->line(base::text_of("step ", trainer_.updates(), "  validation loss ", evaluation.loss, " over ", evaluation.items, " items"));
+  }
+
+  int interrupted(int signal) {
+    // another rank may have got the signal first
+    const int code = 128 + (signal ? signal : 2);
+    if (first())
+      progress_->line(base::text_of("stopped after step ", trainer_.updates(), ", saved; go on with: ", request_.resume_command,
+                                    " --out ", folder_.path, " --resume"));
+    return code;
+  }
+
+  void finish() {
+    const auto pss = comm::all_gather_strings(world_.all(), std::to_string(pss_bytes()));
+    evaluate(0);
+    comm::together(world_.all(), [&] {
+      if (!first()) return;
+      write_export(trainer_, folder_.path);
+      auto json = summary_.json();
+      json["startup_seconds"] = startup_seconds_;
+      json["steps"] = trainer_.updates();
+      json["ranks"] = world_.size();
+      json["threads"] = at::get_num_threads();
+      json["backend"] = world_.backend();
+      json["pss_bytes"] = base::Json::array();
+      for (const auto& bytes : pss) json["pss_bytes"].push_back(std::stoll(bytes));
+      base::write_file_atomically(folder_.path + "/summary.json", json.dump(2) + "\n");
+      base::write_file_atomically(folder_.path + "/loss.svg", loss_plot(folder_.path, summary_.training(), summary_.validation()));
+      print_sample();
+      print_summary(json);
+    });
+  }
+
+  void print_sample() {
+    const auto length = trainer_.config().training.sample_length;
+    const auto* gpt2 = std::get_if<spec::Gpt2Spec>(&trainer_.config().model);
+    if (length == 0 || !gpt2 || !request_.decode) return;
+    const SampleRequest sampled{.prompt = {'\n'}, .length = length, .context = gpt2->n_positions,
+                                .seed = static_cast<uint64_t>(trainer_.config().training.seed)};
+    const auto text = request_.decode(sample(trainer_.model(), sampled));
+    base::write_file_atomically(folder_.path + "/sample.txt", text);
+    progress_->line("--- sample\n" + text + "\n---");
+  }
+
+  void print_summary(const base::Json& json) {
+    std::string losses;
+    if (json.contains("loss")) losses += base::text_of("  loss ", json["loss"].get<double>());
+    if (json.contains("validation_loss")) losses += base::text_of("  validation loss ", json["validation_loss"].get<double>());
+    progress_->line(base::text_of("done: step ", trainer_.updates(), losses, "  ",
+                                  static_cast<int64_t>(json["tokens_per_second"].get<double>()), " items/s\nexport ", folder_.path,
+                                  "/export  summary ", folder_.path, "/summary.json  loss plot ", folder_.path, "/loss.svg"));
+  }
+
+  const RunRequest& request_;
+  comm::World world_;
+  RunFolder folder_;
+  Trainer trainer_;
+  std::unique_ptr<MetricsFile> metrics_;
+  std::unique_ptr<Progress> progress_;
+  Summary summary_;
+  int64_t steps_ = 0;
+  double startup_seconds_ = 0;
+};
+
+}  // namespace
+
+int run_training(layers::Job job, const spec::Config& config, const RunRequest& request, const comm::World& world) {
+  if (config.training.steps <= 0)
+    throw base::ConfigError("the number of steps is not given; use --steps N or \"training\": {\"steps\": N}");
+  return Run(std::move(job), config, request, world).execute();
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "trireme/comm/world.h"
+#include "trireme/layers/job.h"
+#include "trireme/spec/config.h"
+#include "trireme/train/run_folder.h"
+
+namespace trireme::train {
+
+struct RunRequest {
+  RunFolderRequest folder;
+  std::string resume_command;  // what to type to go on with this run, without the folder
+  /// Text of sampled tokens, for the sample after a run; null: the job has none.
+  std::function<std::string(const std::vector<int64_t>&)> decode;
+};
+
+/// A whole training run: run folder, steps, evaluations, checkpoints, export, summary. Returns the exit code: 0, or 130
+/// after Ctrl-C (143 after SIGTERM), with a checkpoint of the last step in all cases. Called by every rank.
+int run_training(layers::Job job, const spec::Config& config, const RunRequest& request, const comm::World& world);
+
+}  // namespace trireme::train

@@ -1,0 +1,242 @@
+#include "trireme/train/trainer.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <chrono>
+#include <cmath>
+#include <random>
+
+#include "trireme/base/error.h"
+#include "trireme/base/log.h"
+#include "trireme/comm/objects.h"
+#include "trireme/layers/forward_scope.h"
+#include "trireme/optim/gradient_norm.h"
+#include "trireme/spec/schedule.h"
+
+namespace trireme::train {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// what each rank adds to the control message of a step: count, loss sum, stop, then for each rank the micro-batch whose
+// loss is not finite, from 1
+enum Contribution { Count, LossTotal, Stop, FirstRank };
+
+std::string new_run_id() {
+  std::random_device random;
+  std::ostringstream id;
+  id << std::hex << random() << random();
+  return id.str();
+}
+
+}  // namespace
+
+Trainer::Trainer(layers::Job job, spec::Config config, comm::World world, TrainerOptions options)
+    : job_(std::move(job)),
+      config_(std::move(config)),
+      world_(std::move(world)),
+      parts_(compose(job_, config_, world_, {.probe = options.probe})) {
+  const auto items = config_.micro_batch_size * config_.gradient_accumulation_steps *
+                     (job_.training ? job_.training->items_per_sample() : 1);
+  nominal_ = nominal_items(items);
+  run_id_ = comm::broadcast_string(world_.all(), new_run_id());
+  parts_.model->train(true);
+}
+
+Trainer::~Trainer() = default;
+
+data::LoaderOptions Trainer::loader_options() const {
+  data::LoaderOptions options;
+  options.seed = static_cast<uint64_t>(config_.training.seed);
+  options.global_batch = config_.train_batch_size;
+  options.micro_batch = config_.micro_batch_size;
+  options.accumulation = config_.gradient_accumulation_steps;
+  options.ranks = parts_.data_ranks.size();
+  options.rank = parts_.data_ranks.rank();
+  options.drop_last = config_.data.drop_last;
+  options.shuffle = config_.data.shuffle;
+  return options;
+}
+
+void Trainer::start_loader(int64_t samples_consumed) {
+  auto options = loader_options();
+  options.samples_consumed = samples_consumed;
+  loader_ = std::make_unique<data::Loader>(job_.training, options);
+}
+
+data::StepBatches Trainer::next_batches() {
+  if (!job_.training) throw base::UsageError("the job has no training data; give one, or call step() with batches of your own");
+  const auto start = now();
+  if (!loader_) start_loader(samples_consumed_);
+  auto batches = loader_->next();
+  waited_for_data_ += now() - start;
+  return batches;
+}
+
+layers::LossSum Trainer::forward(const data::Batch& batch, int64_t first_row) {
+  const layers::ForwardScope scope({static_cast<uint64_t>(config_.training.seed), updates_, first_row, true});
+  auto loss = job_.loss(parts_.model->forward(batch.inputs), batch);
+  if (parts_.probe.defined()) loss.sum = loss.sum + parts_.probe * static_cast<double>(loss.count);
+  return loss;
+}
+
+// Forward and backward of all micro-batches; the gradients are averaged over the ranks during the last backward.
+Trainer::Totals Trainer::forward_backward(const data::StepBatches& batches, bool stop, StepSeconds& seconds) {
+  auto& reducer = *parts_.reducer;
+  const auto communication_before = reducer.counters().seconds;
+  const data::BatchSplit split{config_.micro_batch_size, config_.gradient_accumulation_steps, parts_.data_ranks.size(),
+                               parts_.data_ranks.rank()};
+  int last = -1;
+  for (size_t i = 0; i < batches.micro_batches.size(); ++i)
+    if (batches.micro_batches[i].samples > 0) last = static_cast<int>(i);
+
+  std::vector<double> contribution(FirstRank + parts_.data_ranks.size(), 0.0);
+  contribution[Stop] = stop;
+  auto& bad_micro_batch = contribution[FirstRank + parts_.data_ranks.rank()];
+  for (int i = 0; i <= last; ++i) {
+    const auto& batch = batches.micro_batches[i];
+    if (batch.samples == 0) continue;
+    const auto start = now();
+    auto loss = forward(batch, data::rows_of(split, i, batches.global_samples).begin);
+    const auto value = loss.sum.item<double>();
+    contribution[Count] += static_cast<double>(loss.count);
+    contribution[LossTotal] += value;
+    if (!std::isfinite(value) && bad_micro_batch == 0) bad_micro_batch = i + 1;
+    const auto middle = now();
+    seconds.forward += middle - start;
+    if (i == last) {
+      reducer.contribute(contribution);
+      reducer.begin();
+    }
+    if (bad_micro_batch == 0 && loss.count > 0)
+      (loss.sum * backward_scale({.nominal = nominal_})).backward();
+    seconds.backward += now() - middle;
+  }
+  if (last < 0) {  // out of data: this rank only answers
+    reducer.contribute(contribution);
+    reducer.begin();
+  }
+  reducer.finish();
+  seconds.exposed_communication = reducer.counters().seconds - communication_before;
+
+  const auto& totals = reducer.totals();
+  refuse_non_finite_loss(totals);
+  return {totals[Count], totals[LossTotal], totals[Stop] > 0};
+}
+
+void Trainer::refuse_non_finite_loss(const std::vector<double>& totals) const {
+  for (int r = 0; r < parts_.data_ranks.size(); ++r)
+    if (totals[FirstRank + r] > 0)
+      throw base::NonFiniteError(base::text_of("the loss of step ", updates_ + 1, " is not finite on rank ",
+                                               parts_.data_ranks.ranks()[r], ", micro-batch ", totals[FirstRank + r] - 1,
+                                               "; check its data, or lower the learning rate"));
+}
+
+StepResult Trainer::step(const data::StepBatches& batches, bool stop) {
+  StepResult result;
+  result.seconds.data = std::exchange(waited_for_data_, 0);
+  generator_state_ = at::detail::getDefaultCPUGenerator().get_state();
+  parts_.parameters->check_in_place();
+  parts_.gradients->zero();
+
+  const auto totals = forward_backward(batches, stop, result.seconds);
+  const auto start = now();
+  result.stop = totals.stop;
+  result.items = static_cast<int64_t>(totals.count);
+  result.learning_rate = spec::learning_rate(config_, updates_);
+  if (totals.count == 0) {
+    result.skipped = true;
+    base::log_warning("no rank had a valid item in this step: nothing is updated");
+  } else {
+    result.loss = totals.loss_sum / totals.count;
+    update(totals.count, result);
+    if (!std::isfinite(result.grad_norm)) replay_and_name(batches, result.grad_norm);
+    ++updates_;
+  }
+  if (batches.samples_consumed_after > 0) samples_consumed_ = batches.samples_consumed_after;
+  result.step = updates_;
+  result.seconds.optimizer = now() - start;
+  result.seconds.backward -= std::min(result.seconds.backward, result.seconds.exposed_communication);
+  return result;
+}
+
+// Norm, clipping and the optimizer, with the one multiplication that makes the gradient a mean.
+void Trainer::update(double global_count, StepResult& result) {
+  const ScaleInputs inputs{.nominal = nominal_, .ranks = parts_.data_ranks.size(), .global_count = global_count};
+  result.gradient_scale = optimizer_scale(inputs);
+  if (parts_.probe.defined()) {
+    check_probe(parts_.probe.grad().item<double>() * result.gradient_scale, inputs);
+    parts_.probe.grad().zero_();  // it measures, it does not count
+  }
+  double squares = 0;
+  for (const auto& range : parts_.ranges) {
+    const auto& space = parts_.gradients->layout().spaces[range.space];
+    for (const auto& bucket : space.buckets) {
+      // share by share, in the order in which ranks would hold them: the same sum at every ZeRO stage
+      const auto share = bucket.share(parts_.data_ranks.size());
+      for (auto begin = bucket.begin; begin < bucket.end; begin += share)
+        squares += optim::squared_norm(parts_.gradients->flat(range.space), begin, begin + share);
+    }
+  }
+  result.grad_norm = std::sqrt(squares) * result.gradient_scale;
+  if (!std::isfinite(result.grad_norm)) return;
+  const auto scale = result.gradient_scale * optim::clip_factor(result.grad_norm, config_.gradient_clipping);
+  for (auto& range : parts_.ranges) range.optimizer->step(result.learning_rate, scale);
+}
+
+// The weights are those before the step: running it again without reduction finds whose gradient it was.
+void Trainer::replay_and_name(const data::StepBatches& batches, double norm) {
+  auto generator = at::detail::getDefaultCPUGenerator();
+  generator.set_state(generator_state_);
+  parts_.gradients->zero();
+  const data::BatchSplit split{config_.micro_batch_size, config_.gradient_accumulation_steps, parts_.data_ranks.size(),
+                               parts_.data_ranks.rank()};
+  std::string found;
+  for (size_t i = 0; i < batches.micro_batches.size() && found.empty(); ++i) {
+    const auto& batch = batches.micro_batches[i];
+    if (batch.samples == 0) continue;
+    const auto first_row = data::rows_of(split, static_cast<int64_t>(i), batches.global_samples).begin;
+    const auto loss = forward(batch, first_row);
+    (loss.sum * backward_scale({.nominal = nominal_})).backward();
+    for (const auto& parameter : parts_.model->parameters()) {
+      const auto& gradient = parameter.tensors[0].grad();
+      if (gradient.defined() && !gradient.isfinite().all().item<bool>()) {
+        found = base::text_of("on rank ", world_.rank(), ", micro-batch ", i, ", first in ", parameter.name);
+        break;
+      }
+    }
+  }
+  for (const auto& text : comm::all_gather_strings(parts_.data_ranks, found))
+    if (!text.empty())
+      throw base::NonFiniteError(base::text_of("the gradient of step ", updates_ + 1, " is not finite ", text,
+                                               "; the weights are unchanged, lower the learning rate or check the data"));
+  throw base::NonFiniteError(base::text_of("the gradient norm of step ", updates_ + 1, " is ", norm,
+                                           " although every rank's own gradient is finite: their sum overflows; lower the loss or the batch"));
+}
+
+Trainer::Evaluation Trainer::evaluate(int64_t batches) {
+  return job_.validation ? evaluate(*job_.validation, batches) : Evaluation{};
+}
+
+Trainer::Evaluation Trainer::evaluate(const data::Dataset& dataset, int64_t batches) {
+  at::NoGradGuard no_grad;
+  parts_.model->train(false);
+  auto rows = data::evaluation_share(dataset.size(), parts_.data_ranks.size(), parts_.data_ranks.rank());
+  if (batches > 0) rows.end = std::min(rows.end, rows.begin + batches * config_.micro_batch_size);
+  auto sums = at::zeros({2}, at::kDouble);
+  for (auto begin = rows.begin; begin < rows.end; begin += config_.micro_batch_size) {
+    std::vector<int64_t> samples;
+    for (auto i = begin; i < std::min(rows.end, begin + config_.micro_batch_size); ++i) samples.push_back(i);
+    const auto batch = dataset.batch(samples);
+    const auto loss = job_.loss(parts_.model->forward(batch.inputs), batch);
+    sums[0] += loss.sum.item<double>();
+    sums[1] += static_cast<double>(loss.count);
+  }
+  parts_.model->train(true);
+  parts_.data_ranks.all_reduce(sums).wait();
+  const auto count = sums[1].item<double>();
+  return {count > 0 ? sums[0].item<double>() / count : 0.0, static_cast<int64_t>(count)};
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,134 @@
+// What a checkpoint of a Trainer holds, and how it comes back. Tensors: every parameter under its own name, the
+// optimizer's state of each as "exp_avg/<parameter>", buffers as "buffer/<name>", each rank's default generator as
+// "generator/<rank>". Everything else is in the state: counters, the data position, the resolved configuration.
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "trireme/base/error.h"
+#include "trireme/base/random.h"
+#include "trireme/checkpoint/load.h"
+#include "trireme/checkpoint/save.h"
+#include "trireme/checkpoint/torch_tensor.h"
+#include "trireme/train/trainer.h"
+
+namespace trireme::train {
+namespace {
+
+checkpoint::LocalTensor slot_of(const std::string& name, const layers::Parameter& parameter, const at::Tensor& flat, int64_t begin) {
+  const auto& tensor = parameter.tensors[0];
+  return {.name = name,
+          .global_shape = tensor.sizes().vec(),
+          .dtype = checkpoint::dtype_of(tensor),
+          .boxes = {},
+          .begin = 0,
+          .end = tensor.numel(),
+          .data = static_cast<std::byte*>(flat.data_ptr()) + begin * static_cast<int64_t>(flat.element_size())};
+}
+
+// parameters and optimizer state, as pieces of memory that are saved from and loaded into
+std::vector<checkpoint::LocalTensor> weights_and_state(const Composition& parts) {
+  std::vector<checkpoint::LocalTensor> tensors;
+  const auto& layout = parts.gradients->layout();
+  const auto& parameters = parts.model->parameters();
+  for (size_t p = 0; p < parameters.size(); ++p)
+    tensors.push_back(slot_of(parameters[p].name, parameters[p], parts.parameters->flat(layout.slots[p].space), layout.slots[p].begin));
+  for (const auto& range : parts.ranges)
+    for (const auto& state : range.optimizer->state())
+      for (size_t p = 0; p < parameters.size(); ++p)
+        if (layout.slots[p].space == range.space)
+          tensors.push_back(slot_of(state.name + "/" + parameters[p].name, parameters[p], state.value, layout.slots[p].begin));
+  return tensors;
+}
+
+std::string generator_name(int rank) { return "generator/" + std::to_string(rank); }
+
+const base::Json* find(const base::Json& json, std::initializer_list<const char*> path) {
+  const auto* at = &json;
+  for (const char* key : path) {
+    if (!at->is_object() || !at->contains(key)) return nullptr;
+    at = &(*at)[key];
+  }
+  return at;
+}
+
+// The schedule of a run is part of it: a length that only follows from --steps must not bend a cosine halfway.
+void settle_schedule(const base::Json& saved, spec::Config& config, std::vector<std::string>& notes) {
+  const auto* saved_total = find(saved, {"scheduler", "params", "total_num_steps"});
+  if (!config.scheduler || !saved_total || !saved_total->is_number()) return;
+  const auto total = saved_total->get<int64_t>();
+  if (total == config.scheduler->total_num_steps) return;
+  const bool asked = find(config.source, {"scheduler", "params", "total_num_steps"}) != nullptr;
+  notes.push_back(base::text_of("schedule: the checkpoint's total_num_steps is ", total, ", this run's ",
+                                config.scheduler->total_num_steps, asked ? "; this run's is used, as configured"
+                                                                         : "; the checkpoint's is used, set scheduler.params.total_num_steps to change it"));
+  if (!asked) config.scheduler->total_num_steps = total;
+}
+
+void note_changed_options(const base::Json& saved, const spec::Config& config, std::vector<std::string>& notes) {
+  const auto now = spec::resolved(config);
+  for (const char* block : {"optimizer", "scheduler"}) {
+    const auto *before = find(saved, {block, "params"}), *after = find(now, {block, "params"});
+    if (!before || !after) continue;
+    for (const auto& [key, value] : after->items())
+      if (key != "total_num_steps" && before->contains(key) && (*before)[key] != value)
+        notes.push_back(base::text_of(block, ".params.", key, ": the checkpoint was made with ", (*before)[key].dump(),
+                                      ", this run uses ", value.dump()));
+  }
+}
+
+}  // namespace
+
+void Trainer::save(const std::string& run_folder) {
+  checkpoint::SaveRequest request;
+  request.run_folder = run_folder;
+  request.step = updates_;
+  request.keep = config_.checkpoint.keep;
+  request.run_id = run_id_;
+  request.tensors = weights_and_state(parts_);
+  std::vector<at::Tensor> kept(parts_.model->buffers().size());
+  for (size_t b = 0; b < kept.size(); ++b) {
+    const auto& buffer = parts_.model->buffers()[b];
+    request.tensors.push_back(checkpoint::whole_tensor("buffer/" + buffer.name, buffer.tensor, kept[b]));
+  }
+  auto generator = at::detail::getDefaultCPUGenerator().get_state();
+  request.tensors.push_back(checkpoint::whole_tensor(generator_name(world_.rank()), generator));
+  request.state = {{"updates", updates_},
+                   {"samples_consumed", samples_consumed_},
+                   {"dataset_size", job_.training ? job_.training->size() : 0},
+                   {"ranks", world_.size()},
+                   {"config", spec::resolved(config_)}};
+  checkpoint::save(request, world_.all());
+}
+
+void Trainer::load(const std::string& checkpoint_folder) {
+  const checkpoint::Checkpoint saved(checkpoint_folder);
+  const auto& state = saved.state();
+  const auto size_then = state.at("dataset_size").get<int64_t>();
+  if (job_.training && size_then != job_.training->size())
+    throw base::DataError(base::text_of("the training data has ", job_.training->size(), " samples, checkpoint ", checkpoint_folder,
+                                        " was made with ", size_then, "; give the same --data and sequence length"));
+  for (const auto& tensor : weights_and_state(parts_)) saved.read(tensor);
+  for (const auto& buffer : parts_.model->buffers()) {
+    at::Tensor keep;
+    saved.read(checkpoint::whole_tensor("buffer/" + buffer.name, buffer.tensor, keep));
+    if (keep.data_ptr() != buffer.tensor.data_ptr()) at::Tensor(buffer.tensor).copy_(keep);
+  }
+  auto generator = at::detail::getDefaultCPUGenerator();
+  if (state.at("ranks").get<int>() == world_.size()) {
+    auto bytes = generator.get_state().clone();
+    saved.read(checkpoint::whole_tensor(generator_name(world_.rank()), bytes));
+    generator.set_state(bytes);
+  } else {
+    // other ranks than then: every one gets a stream of its own
+    generator.set_current_seed(base::hash(base::hash(static_cast<uint64_t>(config_.training.seed), saved.step()), world_.rank()));
+  }
+  updates_ = state.at("updates").get<int64_t>();
+  samples_consumed_ = state.at("samples_consumed").get<int64_t>();
+  for (auto& range : parts_.ranges) range.optimizer->set_steps(updates_);
+  run_id_ = saved.run_id();
+  settle_schedule(state.at("config"), config_, parts_.notes);
+  note_changed_options(state.at("config"), config_, parts_.notes);
+  loader_.reset();
+}
+
+}  // namespace trireme::train
