@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/wait.h>
+#include <ATen/Parallel.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <unistd.h>
@@ -25,6 +26,7 @@ comm::WorldOptions options_for(const std::string& backend, std::chrono::millisec
 
 std::vector<std::exception_ptr> exceptions_of(int size, const std::string& backend, const std::function<void(comm::World&)>& body,
                                               std::chrono::milliseconds timeout) {
+  at::set_num_threads(1);
   auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::exception_ptr> errors(size);
   std::vector<std::thread> threads;

@@ -33,7 +33,7 @@ class File : public testing::Test {
 };
 
 template <class Expected, class Body>
-std::string error_of(Body body) {
+std::string file_error(Body body) {
   try {
     body();
   } catch (const Expected& error) {
@@ -77,10 +77,10 @@ TEST_F(File, without_commit_nothing_is_left) {
 
 TEST_F(File, failing_writes_name_path_and_reason) {
   const std::string missing = path("no/x");
-  EXPECT_EQ(error_of<SystemError>([&] { write_file_atomically(missing, ""); }),
+  EXPECT_EQ(file_error<SystemError>([&] { write_file_atomically(missing, ""); }),
             "cannot create '" + missing + "': No such file or directory");
   fs::create_directory(path("d"));
-  EXPECT_EQ(error_of<SystemError>([&] { write_file_atomically(path("d"), ""); }),
+  EXPECT_EQ(file_error<SystemError>([&] { write_file_atomically(path("d"), ""); }),
             "cannot create '" + path("d") + "': Is a directory");
   EXPECT_EQ(files(), 1U);
 }
@@ -93,7 +93,8 @@ TEST_F(File, B110_a_write_that_stops_midway_leaves_the_old_file) {
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   const struct rlimit small { 10'000, old.rlim_max };
   setrlimit(RLIMIT_FSIZE, &small);
-  const std::string error = error_of<SystemError>([&] { write_file_atomically(path("x"), std::string(20'000, 'n')); });
+  const std::string error =
+      file_error<SystemError>([&] { write_file_atomically(path("x"), std::string(20'000, 'n')); });
   setrlimit(RLIMIT_FSIZE, &old);
   std::signal(SIGXFSZ, handler);
   EXPECT_EQ(error, "cannot write '" + path("x") + "': File too large");
@@ -104,19 +105,20 @@ TEST_F(File, B110_a_write_that_stops_midway_leaves_the_old_file) {
 TEST_F(File, what_is_no_readable_file_is_named) {
   const std::string missing = path("missing");
   const std::string no_file = "cannot open '" + missing + "': No such file or directory";
-  EXPECT_EQ(error_of<DataError>([&] { InputFile file(missing); }), no_file);
-  EXPECT_EQ(error_of<DataError>([&] { MappedFile file(missing); }), no_file);
-  EXPECT_EQ(error_of<DataError>([&] { read_file(missing); }), no_file);
+  EXPECT_EQ(file_error<DataError>([&] { InputFile file(missing); }), no_file);
+  EXPECT_EQ(file_error<DataError>([&] { MappedFile file(missing); }), no_file);
+  EXPECT_EQ(file_error<DataError>([&] { read_file(missing); }), no_file);
   const std::string directory = "'" + folder_ + "' is a directory, not a file";
-  EXPECT_EQ(error_of<DataError>([&] { InputFile file(folder_); }), directory);
-  EXPECT_EQ(error_of<DataError>([&] { read_file(folder_); }), directory);
+  EXPECT_EQ(file_error<DataError>([&] { InputFile file(folder_); }), directory);
+  EXPECT_EQ(file_error<DataError>([&] { read_file(folder_); }), directory);
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
-  EXPECT_EQ(error_of<DataError>([&] { InputFile file(path("pipe")); }), "'" + path("pipe") + "' is not a regular file");
+  EXPECT_EQ(file_error<DataError>([&] { InputFile file(path("pipe")); }),
+            "'" + path("pipe") + "' is not a regular file");
   write_file_atomically(path("big"), "12345");
-  EXPECT_EQ(error_of<DataError>([&] { read_file(path("big"), 4); }), "'" + path("big") + "' is larger than 4 bytes");
+  EXPECT_EQ(file_error<DataError>([&] { read_file(path("big"), 4); }), "'" + path("big") + "' is larger than 4 bytes");
   if (geteuid() != 0) {
     chmod(path("big").c_str(), 0);
-    EXPECT_EQ(error_of<DataError>([&] { InputFile file(path("big")); }),
+    EXPECT_EQ(file_error<DataError>([&] { InputFile file(path("big")); }),
               "cannot open '" + path("big") + "': Permission denied");
   }
 }
@@ -148,7 +150,7 @@ TEST_F(File, a_file_that_shrinks_is_an_error_and_no_crash) {
   EXPECT_EQ(out[49], std::byte{'x'});
   fs::resize_file(path("x"), 70);
   file.read(20, out);
-  EXPECT_EQ(error_of<DataError>([&] { file.read(50, out); }),
+  EXPECT_EQ(file_error<DataError>([&] { file.read(50, out); }),
             "'" + path("x") + "' has shrunk while it was read: it had 100 bytes and now ends at 70, before 100");
 }
 

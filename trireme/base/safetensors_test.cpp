@@ -36,7 +36,7 @@ std::string file_with(const std::string& header, size_t data_bytes) {
   return file + header + std::string(data_bytes, '\0');
 }
 
-std::string parse_error(const std::string& file) {
+std::string header_error(const std::string& file) {
   try {
     parse_safetensors_header(std::as_bytes(std::span(file)), "f");
   } catch (const DataError& error) {
@@ -46,7 +46,7 @@ std::string parse_error(const std::string& file) {
 }
 
 std::string entry_error(const std::string& entry, size_t data_bytes) {
-  return parse_error(file_with("{\"w\": " + entry + "}", data_bytes));
+  return header_error(file_with("{\"w\": " + entry + "}", data_bytes));
 }
 
 int64_t resident_bytes() {
@@ -105,29 +105,29 @@ TEST(SafetensorsCases, X10_unknown_dtypes_and_wrong_shapes) {
 }
 
 TEST(SafetensorsCases, broken_files_are_told_apart) {
-  EXPECT_EQ(parse_error("abc"),
+  EXPECT_EQ(header_error("abc"),
             "safetensors file 'f' is too short: it has 3 bytes, the length of its header alone takes 8");
-  EXPECT_EQ(parse_error(""),
+  EXPECT_EQ(header_error(""),
             "safetensors file 'f' is too short: it has 0 bytes, the length of its header alone takes 8");
   EXPECT_EQ(
-      parse_error(std::string(8, '\xff') + "{}"),
+      header_error(std::string(8, '\xff') + "{}"),
       "safetensors file 'f' is cut, or is no safetensors file: its header should have 18446744073709551615 bytes, 2 "
       "follow");
-  EXPECT_EQ(parse_error(file_with("{\"w\": 1", 0)).substr(0, 54),
+  EXPECT_EQ(header_error(file_with("{\"w\": 1", 0)).substr(0, 54),
             "safetensors file 'f': header:1:8: syntax error while p");
-  EXPECT_EQ(parse_error(file_with("[]", 0)), "safetensors file 'f': the header must be an object, not []");
-  EXPECT_EQ(parse_error(file_with("{} # x", 0)), "safetensors file 'f': header:1:4: comments are not allowed here");
-  EXPECT_EQ(parse_error(file_with("{}", 3)),
+  EXPECT_EQ(header_error(file_with("[]", 0)), "safetensors file 'f': the header must be an object, not []");
+  EXPECT_EQ(header_error(file_with("{} # x", 0)), "safetensors file 'f': header:1:4: comments are not allowed here");
+  EXPECT_EQ(header_error(file_with("{}", 3)),
             "safetensors file 'f': the tensors end at byte 0 of the data, the file has 3");
-  EXPECT_EQ(parse_error(file_with(R"({"__metadata__": {"a": 1}})", 0)),
+  EXPECT_EQ(header_error(file_with(R"({"__metadata__": {"a": 1}})", 0)),
             "safetensors file 'f': __metadata__ 'a' must be a string, not 1");
   const std::string one = R"("w": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]})";
-  EXPECT_EQ(parse_error(file_with("{" + one + ", " + one + "}", 2)),
+  EXPECT_EQ(header_error(file_with("{" + one + ", " + one + "}", 2)),
             "safetensors file 'f': header:1:64: duplicate key 'w'");
-  EXPECT_EQ(parse_error(file_with("{" + one + R"(, "v": {"dtype": "U8", "shape": [2], "data_offsets": [1, 3]}})", 3)),
+  EXPECT_EQ(header_error(file_with("{" + one + R"(, "v": {"dtype": "U8", "shape": [2], "data_offsets": [1, 3]}})", 3)),
             "safetensors file 'f', tensor 'v': data_offsets begin at 1, but the tensors before end at 2: they overlap");
   EXPECT_EQ(
-      parse_error(file_with("{" + one + R"(, "v": {"dtype": "U8", "shape": [2], "data_offsets": [3, 5]}})", 5)),
+      header_error(file_with("{" + one + R"(, "v": {"dtype": "U8", "shape": [2], "data_offsets": [3, 5]}})", 5)),
       "safetensors file 'f', tensor 'v': data_offsets begin at 3, but the tensors before end at 2: there is a gap");
 }
 

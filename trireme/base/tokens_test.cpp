@@ -54,7 +54,7 @@ std::vector<int64_t> all(const TokenFile& file) {
   return out;
 }
 
-std::string error_of(const std::string& path, TokenFormat format = TokenFormat::Detect) {
+std::string token_error(const std::string& path, TokenFormat format = TokenFormat::Detect) {
   try {
     TokenFile file(path, format);
   } catch (const DataError& error) {
@@ -101,40 +101,40 @@ TEST_F(Tokens, any_window_equals_the_whole) {
 
 TEST_F(Tokens, unusable_files_are_refused_in_one_line) {
   const std::string missing = folder_ + "/missing.txt";
-  EXPECT_EQ(error_of(missing), "cannot open '" + missing + "': No such file or directory");
-  EXPECT_EQ(error_of(folder_), "'" + folder_ + "' is a directory, not a file");
+  EXPECT_EQ(token_error(missing), "cannot open '" + missing + "': No such file or directory");
+  EXPECT_EQ(token_error(folder_), "'" + folder_ + "' is a directory, not a file");
   const std::string empty = write("empty.txt", "");
-  EXPECT_EQ(error_of(empty), "token file '" + empty + "' is empty");
+  EXPECT_EQ(token_error(empty), "token file '" + empty + "' is empty");
   const std::string odd = write("odd.bin", "abc");
-  EXPECT_EQ(error_of(odd),
+  EXPECT_EQ(token_error(odd),
             "token file '" + odd +
                 "' ends within a token: it has 3 bytes, an odd number, and each uint16 token has 2; a text "
                 "file must not end in .bin");
   if (geteuid() != 0) {
     chmod(odd.c_str(), 0);
-    EXPECT_EQ(error_of(odd), "cannot open '" + odd + "': Permission denied");
+    EXPECT_EQ(token_error(odd), "cannot open '" + odd + "': Permission denied");
   }
 }
 
 TEST_F(Tokens, headers_that_disagree) {
   const std::string count = write("count.bin", llmc_header(20240520, 1, 1000) + "abcdef");
-  EXPECT_EQ(error_of(count),
+  EXPECT_EQ(token_error(count),
             "token file '" + count +
                 "' disagrees with its header: 1000 tokens of 2 bytes make 3024 bytes, the file has 1030");
   const std::string negative = write("negative.bin", llmc_header(20240520, 1, -1) + "ab");
-  EXPECT_EQ(error_of(negative),
+  EXPECT_EQ(token_error(negative),
             "token file '" + negative +
                 "' disagrees with its header: 4294967295 tokens of 2 bytes make 8589935614 bytes, the file has 1026");
   const std::string version = write("version.bin", llmc_header(20240520, 2, 1) + "ab");
-  EXPECT_EQ(error_of(version),
+  EXPECT_EQ(token_error(version),
             "token file '" + version + "' has llm.c version 2; with magic 20240520 only version 1 is known");
   const std::string cut = write("cut.bin", llmc_header(20240801, 7, 1).substr(0, 1000));
-  EXPECT_EQ(error_of(cut),
+  EXPECT_EQ(token_error(cut),
             "token file '" + cut + "' is cut within llm.c's header: it has 1000 bytes, the header alone 1024");
   const std::string none = write("none.bin", llmc_header(20240520, 1, 0));
-  EXPECT_EQ(error_of(none), "token file '" + none + "' holds no tokens: its header says 0");
+  EXPECT_EQ(token_error(none), "token file '" + none + "' holds no tokens: its header says 0");
   const std::string foreign = write("foreign.bin", std::string(2000, '\1'));
-  EXPECT_EQ(error_of(foreign, TokenFormat::LlmC),
+  EXPECT_EQ(token_error(foreign, TokenFormat::LlmC),
             "token file '" + foreign + "' is not llm.c's: it starts with 16843009, not with 20240520 or 20240801");
 }
 

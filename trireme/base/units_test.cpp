@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 template <class Parse>
-std::string error_of(Parse parse, const char* text) {
+std::string unit_error(Parse parse, const char* text) {
   try {
     parse(text);
   } catch (const ConfigError& error) {
@@ -30,13 +30,13 @@ TEST(Units, bytes) {
 }
 
 TEST(Units, wrong_bytes_are_named) {
-  EXPECT_EQ(error_of(parse_bytes, "25MX"), "'25MX' is not a size: its unit is unknown; write it as 25MB or 1.5GiB");
-  EXPECT_EQ(error_of(parse_bytes, "-1MB"), "'-1MB' is not a size: it is negative; write it as 25MB or 1.5GiB");
-  EXPECT_EQ(error_of(parse_bytes, ""), "'' is not a size: it starts with no number; write it as 25MB or 1.5GiB");
+  EXPECT_EQ(unit_error(parse_bytes, "25MX"), "'25MX' is not a size: its unit is unknown; write it as 25MB or 1.5GiB");
+  EXPECT_EQ(unit_error(parse_bytes, "-1MB"), "'-1MB' is not a size: it is negative; write it as 25MB or 1.5GiB");
+  EXPECT_EQ(unit_error(parse_bytes, ""), "'' is not a size: it starts with no number; write it as 25MB or 1.5GiB");
   for (const char* text : {"9223372036854775808", "10000000000GiB", "9999999999.5GiB", "99999999999999999999"})
-    EXPECT_NE(error_of(parse_bytes, text).find("beyond 64 bits"), std::string::npos) << text;
+    EXPECT_NE(unit_error(parse_bytes, text).find("beyond 64 bits"), std::string::npos) << text;
   for (const char* text : {"MB", "1.2.3MB", ".", "nan", "1e3", "0x10"})
-    EXPECT_NE(error_of(parse_bytes, text), "accepted");
+    EXPECT_NE(unit_error(parse_bytes, text), "accepted");
 }
 
 TEST(Units, durations) {
@@ -47,7 +47,7 @@ TEST(Units, durations) {
   EXPECT_EQ(parse_duration("1.5 h"), 90min);
   EXPECT_EQ(parse_duration("5"), 5s);
   EXPECT_EQ(parse_duration("7us"), 7us);
-  EXPECT_EQ(error_of(parse_duration, "10m"),
+  EXPECT_EQ(unit_error(parse_duration, "10m"),
             "'10m' is not a time: its unit is unknown; write it as 250ms, 30s, 10min or 1.5h");
 }
 

@@ -2,7 +2,9 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
 #include <deque>
+#include <mutex>
 
 #include "trireme/base/error.h"
 #include "trireme/base/names.h"

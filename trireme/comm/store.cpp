@@ -34,14 +34,11 @@ std::string checked_host(std::string host) {
 c10::intrusive_ptr<c10d::Store> meet_at_store(const launch::RankVariables& variables, std::chrono::milliseconds timeout) {
   const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
   const char* attempt = std::getenv("TORCHELASTIC_RESTART_COUNT");
-  const char* listening = std::getenv("TRIREME_STORE_FD");
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(variables.master_port);
   options.isServer = variables.rank == 0 && !(agent && std::string(agent) == "True");
   options.waitWorkers = false;
   options.timeout = timeout;
-  // our launcher listens already, so that nobody can take the port and no rank connects too early
-  if (options.isServer && listening) options.masterListenFd = std::atoi(listening);
   const auto host = checked_host(variables.master_addr);
   try {
     auto store = c10::make_intrusive<c10d::TCPStore>(host, options);

@@ -54,6 +54,8 @@ std::shared_ptr<GroupState> make_group(WorldState& world, const std::string& nam
     if (world.backend == "shm") {
       group->communicator = make_communicator(membership, world.arena);
       group->backend = make_shm_backend(group->communicator);
+      // a rank that is done with the group at once must not take its memory away before the others have mapped it
+      group->communicator->wait(group->communicator->barrier("making the group"));
       group->arena = world.arena;
     } else {
       group->backend = make_gloo_backend(membership);

@@ -1,6 +1,7 @@
 #include "trireme/data_parallel/gather.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/Allocator.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using torch::autograd::variable_list;
 enum class Passing { IntoLayer, OutOfLayer };
 
 struct Gate : torch::autograd::Function<Gate> {
-  static variable_list forward(AutogradContext* context, variable_list tensors, int64_t gatherer, int64_t layer, int64_t passing) {
+  static variable_list forward(AutogradContext* context, at::TensorList tensors, int64_t gatherer, int64_t layer, int64_t passing) {
     context->saved_data["gatherer"] = gatherer;
     context->saved_data["layer"] = layer;
     context->saved_data["passing"] = passing;
@@ -40,7 +41,7 @@ struct Gate : torch::autograd::Function<Gate> {
 layers::Tensors gated(const layers::Tensors& tensors, GatheredParameters* gatherer, int layer, Passing passing) {
   const bool differentiable = std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return t.requires_grad(); });
   if (!differentiable) return tensors;
-  return Gate::apply(tensors, reinterpret_cast<int64_t>(gatherer), static_cast<int64_t>(layer), static_cast<int64_t>(passing));
+  return Gate::apply(at::TensorList(tensors), reinterpret_cast<int64_t>(gatherer), static_cast<int64_t>(layer), static_cast<int64_t>(passing));
 }
 
 }  // namespace
@@ -91,7 +92,7 @@ void GatheredParameters::release_all() {
 
 void GatheredParameters::fill(Unit& unit) {
   auto* storage = unit.whole.storage().unsafeGetStorageImpl();
-  auto memory = c10::GetCPUAllocator()->allocate(storage->nbytes());
+  auto memory = c10::GetAllocator(c10::DeviceType::CPU)->allocate(storage->nbytes());
   storage->clear_data_ptr_access_error_msg_();
   storage->set_data_ptr_noswap(std::move(memory));
   at::NoGradGuard no_grad;

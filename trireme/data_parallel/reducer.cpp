@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "trireme/base/error.h"
 
@@ -20,6 +21,26 @@ class Stopwatch {
   double& seconds_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
+
+// Sixteen elements of each parameter: enough to see that an optimizer stepped. (Versions are not: torch::optim::SGD
+// writes through data().)
+std::vector<uint64_t> fingerprints(const std::vector<layers::Parameter>& parameters) {
+  std::vector<uint64_t> hashes;
+  for (const auto& parameter : parameters) {
+    const auto& tensor = parameter.tensors[0];
+    uint64_t hash = static_cast<uint64_t>(tensor._version());
+    const auto items = static_cast<int64_t>(tensor.storage().nbytes() / tensor.element_size()) - tensor.storage_offset();
+    const auto stride = std::max<int64_t>(1, tensor.numel() / 16);
+    for (int64_t i = 0; i < std::min(tensor.numel(), items); i += stride) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, static_cast<const char*>(tensor.const_data_ptr()) + i * static_cast<int64_t>(tensor.element_size()),
+                  std::min<size_t>(sizeof bits, tensor.element_size()));
+      hash = (hash ^ bits) * 0x9E3779B97F4A7C15ull;
+    }
+    hashes.push_back(hash);
+  }
+  return hashes;
+}
 
 }  // namespace
 
@@ -42,7 +63,6 @@ Reducer::Reducer(std::shared_ptr<layers::FlatGradients> gradients, comm::Group g
   for (const auto& parameter : parameters) fired_.emplace_back(parameter.tensors.size(), 0);
   used_here_.assign(parameters.size(), 0);
   used_anywhere_.assign(parameters.size(), 0);
-  unreduced_version_.assign(parameters.size(), -1);
   hooks_.emplace(parameters, static_cast<GradientListener&>(*this));
 }
 
@@ -55,7 +75,6 @@ Reducer::Bucket& Reducer::bucket_of(int parameter) {
 
 void Reducer::begin() {
   TRIREME_CHECK(!in_pass_);
-  check_stepped_unreduced();
   ++counters_.passes;
   if (events_.begun) events_.begun();
   for (auto& bucket : buckets_) {
@@ -85,19 +104,21 @@ void Reducer::gradient_coming(int parameter, int user) {
 void Reducer::gradient_accumulated(int parameter, int user, bool arrived) {
   const auto& tensor = gradients_->parameters()[parameter].tensors[user];
   if (arrived) used_here_[parameter] = 1;
-  if (!in_pass_ && synchronised_) {
-    begin();
+  if (!in_pass_ && !accumulating_) {
+    // the first gradient of a backward that no trainer announced
+    check_stepped_unreduced();
+    if (synchronised_) {
+      begin();
+      engine_ends_pass_ = true;
+    } else {
+      accumulating_ = true;
+      if (before_step_.empty()) before_step_ = fingerprints(gradients_->parameters());
+    }
     comm::join_backward(this);
   }
   if (in_pass_ && bucket_of(parameter).launched) return;  // it went to the second buffer
   if (arrived) adopt(parameter, tensor);
-  if (!in_pass_) {
-    if (unreduced_version_[parameter] < 0) {
-      check_stepped_unreduced();
-      unreduced_version_[parameter] = static_cast<int64_t>(tensor._version());
-    }
-    return;
-  }
+  if (!in_pass_) return;
   // what comes from inside a nested backward may come again from the outer one: complete at the end only
   if (comm::backward_depth() <= 1) user_ready(parameter, user);
 }
@@ -174,11 +195,13 @@ void Reducer::finish() {
   } catch (const base::PeerLostError&) {
     throw;
   } catch (const base::CommError& error) {
-    if (std::string(error.what()).find("did not arrive") == std::string::npos) throw;
-    throw base::CommError(base::text_of(error.what(), "; they have made ", counters_.passes - 1,
-                                        " synchronised backwards, this rank ", counters_.passes, "; use join() or no_sync()"));
+    const std::string text = error.what();
+    if (text.find("did not arrive") == std::string::npos && text.find("did not enter") == std::string::npos) throw;
+    // all completed the previous pass together, so whoever is missing has not begun this one
+    throw base::CommError(base::text_of(text, "; it has made ", counters_.passes - 1, " synchronised backwards, this rank ",
+                                        counters_.passes, "; use join() or no_sync()"));
   }
-  std::fill(unreduced_version_.begin(), unreduced_version_.end(), -1);
+  before_step_.clear();
   if (events_.finished) events_.finished();
 }
 
@@ -235,17 +258,26 @@ void Reducer::discard() noexcept {
   } catch (const std::exception&) {
     // the communicator keeps its first error and throws it at the next operation
   }
-  std::fill(unreduced_version_.begin(), unreduced_version_.end(), -1);
+  before_step_.clear();
 }
 
-// Optimizers write parameters in place, which counts up their version.
+void Reducer::backward_ended() {
+  accumulating_ = false;
+  if (std::exchange(engine_ends_pass_, false)) finish();
+}
+
+void Reducer::backward_failed() noexcept {
+  accumulating_ = false;
+  if (std::exchange(engine_ends_pass_, false)) discard();
+}
+
 void Reducer::check_stepped_unreduced() {
-  for (size_t p = 0; p < unreduced_version_.size(); ++p) {
-    const auto& tensor = gradients_->parameters()[p].tensors[0];
-    if (unreduced_version_[p] >= 0 && unreduced_version_[p] != static_cast<int64_t>(tensor._version()))
+  if (before_step_.empty()) return;
+  const auto now = fingerprints(gradients_->parameters());
+  for (size_t p = 0; p < now.size(); ++p)
+    if (now[p] != before_step_[p])
       throw base::CommError("the optimizer stepped on gradients that were not reduced: " + gradients_->parameters()[p].name +
                             " changed after a backward under no_sync(); run the last backward of a step outside the guard");
-  }
 }
 
 }  // namespace trireme::data_parallel

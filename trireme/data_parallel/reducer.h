@@ -86,8 +86,8 @@ class Reducer final : public comm::BackwardObserver, private GradientListener {
 
   void gradient_coming(int parameter, int user) override;
   void gradient_accumulated(int parameter, int user, bool arrived) override;
-  void backward_ended() override { finish(); }
-  void backward_failed() noexcept override { discard(); }
+  void backward_ended() override;
+  void backward_failed() noexcept override;
 
   Bucket& bucket_of(int parameter);
   void user_ready(int parameter, int user);
@@ -108,9 +108,11 @@ class Reducer final : public comm::BackwardObserver, private GradientListener {
   std::vector<std::vector<char>> fired_;        // [parameter][user], in this pass
   std::vector<char> used_here_;                 // [parameter], since the last finish
   std::vector<char> used_anywhere_;
-  std::vector<int64_t> unreduced_version_;  // [parameter], -1: no gradient waits for a synchronised pass
+  std::vector<uint64_t> before_step_;       // [parameter] fingerprints while gradients wait for a synchronised pass
   size_t next_ = 0;                         // bucket to launch next
   bool in_pass_ = false;
+  bool engine_ends_pass_ = false;  // begun by a hook
+  bool accumulating_ = false;      // inside a backward that only accumulates
   bool synchronised_ = true;
   at::Tensor control_;
   std::vector<double> contribution_, totals_;

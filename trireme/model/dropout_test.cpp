@@ -17,7 +17,6 @@ TEST(Dropout, keeps_the_right_share_and_scales_it) {
   const double kept = (y != 0).to(at::kDouble).mean().item<double>();
   EXPECT_NEAR(kept, 1 - p, 3 * std::sqrt(p * (1 - p) / 1e5));
   EXPECT_FLOAT_EQ(y.max().item<float>(), float(1 / (1 - p)));
-  EXPECT_EQ(y.unique_consecutive().numel() > 1, true);
 }
 
 TEST(Dropout, masks_differ_by_name_and_step_and_repeat_by_row) {

@@ -6,6 +6,7 @@
 #include "trireme/comm/group.h"
 #include "trireme/data/dataset.h"
 #include "trireme/layers/job.h"
+#include "trireme/layers/model.h"
 #include "trireme/pipeline_parallel/schedule.h"
 
 namespace trireme::pipeline_parallel {

@@ -14,6 +14,7 @@
 #include "trireme/cli/guarded.h"
 #include "trireme/cli/verbs.h"
 #include "trireme/launch/environment.h"
+#include "trireme/launch/launch.h"
 #include "trireme/launch/threads.h"
 #include "trireme/model/models.h"
 #include "trireme/program/stored_model.h"
@@ -80,7 +81,8 @@ int prove(const CommandLine& command, const spec::Config& config, const Flavour&
 }
 
 int become_rank(const CommandLine& command, const Flavour& flavour, const launch::RankVariables& place, const std::string& program) {
-  if (place.world_size > 1 && place.source != "torchrun") base::set_log_prefix(base::text_of("[rank ", place.rank, "] "));
+  // Trireme's own launcher puts the prefix before every line
+  if (place.world_size > 1 && !std::getenv(launch::launcher_variable)) base::set_log_prefix(base::text_of("[rank ", place.rank, "] "));
   settle_threads(command, place.local_world_size, place.rank);
   const auto config = spec::load_config(cli::config_source(command), place.world_size,
                                         flavour.models ? *flavour.models : spec::reference_models());

@@ -10,7 +10,7 @@
 
 #include "trireme/base/dtype.h"
 #include "trireme/shm/operation.h"
-#if defined(__F16C__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -39,7 +39,24 @@ void widen(const BFloat16* in, float* out, size_t count) {
 
 // round to nearest even; NaN stays NaN
 bool narrow(const float* in, BFloat16* out, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
+  size_t i = 0;
+#if defined(__AVX2__)
+  const auto eight = [](const float* from) {
+    const __m256 value = _mm256_loadu_ps(from);
+    const __m256i bits = _mm256_castps_si256(value);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i nan = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
+    return _mm256_srli_epi32(_mm256_blendv_epi8(rounded, nan, is_nan), 16);
+  };
+  for (; i + 16 <= count; i += 16) {
+    const __m256i packed = _mm256_packus_epi32(eight(in + i), eight(in + i + 8));
+    // the pack works on halves of the register
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_permute4x64_epi64(packed, 0xd8));
+  }
+#endif
+  for (; i < count; ++i) {
     const uint32_t bits = __builtin_bit_cast(uint32_t, in[i]);
     const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     const uint32_t nan = (bits >> 16) | 0x40u;

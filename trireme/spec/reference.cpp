@@ -91,8 +91,8 @@ std::string later_section(const KeyTable& table) {
     } else if (key.status == Status::Switched) {
       accepted = "`{\"enabled\": false}`";
     } else if (key.status == Status::Dormant) {
-      accepted = text_of("any ", type_name(key.kind), key.shown_range.empty() ? "" : ", ", key.shown_range,
-                         ", while the block is off");
+      accepted = text_of(key.choices.empty() ? type_name(key.kind) : quoted_choices(key.choices),
+                         key.shown_range.empty() ? "" : ", ", key.shown_range, ", while the block is off");
     } else {
       continue;
     }

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -41,7 +43,7 @@ spec::Config plain(spec::Config config) {
   return config;
 }
 
-double norm(const at::Tensor& tensor) { return tensor.norm().item<double>(); }
+double length(const at::Tensor& tensor) { return tensor.norm().item<double>(); }
 
 // How far the difference of two gradients may move a weight: for Adam's first step lr * g / (|g| + eps) at most
 // 2 lr |dg| / (|g| + eps) and never more than 2 lr, for SGD lr |dg|; plus the rounding of the weight itself.
@@ -66,7 +68,7 @@ std::vector<ProofRow> compare(const layers::Job& job, const spec::Config& config
   double squares = 0, elements = 0;
   for (const auto& gradient : plain_run.gradients)
     if (gradient.defined()) {
-      squares += std::pow(norm(gradient), 2);
+      squares += std::pow(length(gradient), 2);
       elements += static_cast<double>(gradient.numel());
     }
   const double clip = config.gradient_clipping > 0 ? std::min(1.0, config.gradient_clipping / (std::sqrt(squares) + 1e-6)) : 1;
@@ -75,8 +77,8 @@ std::vector<ProofRow> compare(const layers::Job& job, const spec::Config& config
     if (!gradient.defined() || gradient.numel() == 0) continue;
     const auto difference = parallel.gradients[p] - gradient;
     const double floor = std::sqrt(squares * static_cast<double>(gradient.numel()) / elements);
-    const double size = std::max({norm(gradient), floor, 1e-300});
-    rows.push_back({"gradient of " + names[p], norm(difference) / size, tolerance});
+    const double size = std::max({length(gradient), floor, 1e-300});
+    rows.push_back({"gradient of " + names[p], length(difference) / size, tolerance});
     const auto lr = plain_run.result.learning_rate * (job.parameter_group ? job.parameter_group(names[p]).learning_rate_scale : 1.0);
     const auto moved = (parallel.weights[p].to(at::kDouble) - weight.to(at::kDouble)).abs();
     const auto allowed = allowed_move(config.optimizer, lr, clip, gradient, difference, weight);
@@ -123,8 +125,8 @@ Proof prove(const layers::Job& job, const spec::Config& config, const comm::Worl
   std::string text;
   if (world.rank() == 0) {
     std::vector<std::string> names;
-    for (const auto& parameter : layers::Model(job.layers, static_cast<uint64_t>(config.training.seed)).parameters())
-      names.push_back(parameter.name);
+    const layers::Model model(job.layers, static_cast<uint64_t>(config.training.seed));
+    for (const auto& parameter : model.parameters()) names.push_back(parameter.name);
     proof.rows = compare(job, config, *plain_run, parallel, names);
     text = proof.json().dump();
   }
