@@ -65,9 +65,16 @@ layers::Job model_only(const spec::ModelSpec& spec) {
   if (const auto* gpt2_spec = std::get_if<spec::Gpt2Spec>(&spec)) {
     job.layers = gpt2(*gpt2_spec);
     job.loss = next_token_loss;
+    job.export_config = spec::huggingface_config(*gpt2_spec);
   } else if (const auto* mlp_spec = std::get_if<spec::MlpSpec>(&spec)) {
     job.layers = mlp(*mlp_spec);
     job.loss = squared_error;
+    job.export_config = {{"model_type", "mlp"},
+                         {"input_size", mlp_spec->input_size},
+                         {"hidden_size", mlp_spec->hidden_size},
+                         {"output_size", mlp_spec->output_size},
+                         {"num_hidden_layers", mlp_spec->num_hidden_layers},
+                         {"activation_function", mlp_spec->activation_function}};
   } else {
     throw base::ConfigError("the configuration names no reference model; give model.model_type \"gpt2\" or \"mlp\"");
   }
