@@ -16,9 +16,9 @@
 #include "regression.h"
 
 int main() {
-  auto world = trireme::World::from_environment();                       // 1
+  auto world = trireme::World::from_environment();  // 1
   auto net = make_net();
-  trireme::DistributedDataParallel ddp(*net, world.all());               // 2
+  trireme::DistributedDataParallel ddp(*net, world.all());  // 2
   torch::optim::SGD optimizer(net->parameters(), 0.05);
   for (int step = 0; step <= 40; ++step) {
     const auto batch = batch_of(step);
@@ -29,6 +29,7 @@ int main() {
     optimizer.step();
     const auto mean = loss.detach().clone();
     world.all().all_reduce(mean, trireme::ReduceOp::Average).wait();
-    if (step % 20 == 0 && world.rank() == 0) std::cout << "step " << step << " loss " << mean.item<float>() << std::endl;
+    if (step % 20 == 0 && world.rank() == 0)
+      std::cout << "step " << step << " loss " << mean.item<float>() << std::endl;
   }
 }

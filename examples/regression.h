@@ -16,6 +16,7 @@ inline Points batch_of(int step) {
 inline torch::nn::Sequential make_net() {
   torch::nn::Sequential net(torch::nn::Linear(1, 8), torch::nn::Tanh(), torch::nn::Linear(8, 1));
   at::NoGradGuard no_grad;
-  for (auto& parameter : net->parameters()) parameter.copy_(at::linspace(-0.5, 0.5, parameter.numel()).view(parameter.sizes()));
+  for (auto& parameter : net->parameters())
+    parameter.copy_(at::linspace(-0.5, 0.5, parameter.numel()).view(parameter.sizes()));
   return net;
 }

@@ -16,7 +16,8 @@ class Spirals : public trireme::Dataset {
     auto label = at::empty({n}, at::kLong);
     for (int64_t i = 0; i < n; ++i) {
       const auto arm = samples[i] % 2;
-      const float t = 0.5f + 4.0f * static_cast<float>(samples[i]) / static_cast<float>(size_), turn = t * 2 + 3.14159f * static_cast<float>(arm);
+      const float t = 0.5f + 4.0f * static_cast<float>(samples[i]) / static_cast<float>(size_),
+                  turn = t * 2 + 3.14159f * static_cast<float>(arm);
       x[i][0] = t * std::cos(turn) / 4;
       x[i][1] = t * std::sin(turn) / 4;
       label[i] = arm;
@@ -39,9 +40,10 @@ inline trireme::Job spiral_job(int64_t width) {
   job.validation = std::make_shared<Spirals>(101);
   // the SUM over samples and their COUNT: any split over ranks and micro-batches adds up
   job.loss = [](const trireme::Tensors& outputs, const trireme::Batch& batch) {
-    return trireme::LossSum{torch::nn::functional::cross_entropy(outputs[0], batch.targets[0],
-                                                                 torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum)),
-                            batch.samples};
+    return trireme::LossSum{
+        torch::nn::functional::cross_entropy(outputs[0], batch.targets[0],
+                                             torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum)),
+        batch.samples};
   };
   return job;
 }

@@ -1,5 +1,5 @@
-// The first slice: one MLP through the same Layers, flat storage, Group and reducer, three ways. Each equals one process
-// in the loss and in every gradient.
+// The first slice: one MLP through the same Layers, flat storage, Group and reducer, three ways. Each equals one
+// process in the loss and in every gradient.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -17,7 +17,9 @@ namespace {
 constexpr int64_t batch_size = 12;
 constexpr double backward_scale = 1.0 / 16;  // the rule's 1 / nominal
 
-layers::Job job() { return model::model_only(spec::MlpSpec{}); }
+layers::Job job() {
+  return model::model_only(spec::MlpSpec{});
+}
 
 data::Batch rows(int64_t begin, int64_t end) {
   const spec::MlpSpec spec;
@@ -57,7 +59,8 @@ TEST(FirstSlice, stage_0_equals_one_process) {
     const auto j = job();
     const auto group = world.all();
     layers::Model model(j.layers, 7);
-    const auto layout = layers::flat_layout(layers::flat_parameters(model.parameters()), {.ranks = 2, .bucket_elements = 1024});
+    const auto layout =
+        layers::flat_layout(layers::flat_parameters(model.parameters()), {.ranks = 2, .bucket_elements = 1024});
     layers::FlatParameters parameters(model.parameters(), layout);
     auto gradients = std::make_shared<layers::FlatGradients>(model.parameters(), layout, group);
     for (size_t p = 0; p < model.parameters().size(); ++p) gradients->install(static_cast<int>(p));
@@ -70,7 +73,8 @@ TEST(FirstSlice, stage_0_equals_one_process) {
     const auto count = reducer.totals()[0];
     EXPECT_NEAR(reducer.totals()[1] / count, reference.loss, 1e-6 * reference.loss);
     for (size_t p = 0; p < model.parameters().size(); ++p)
-      expect_gradient(reference, model.parameters()[p].name, gradients->alias(static_cast<int>(p)) * (2 / (backward_scale * count)));
+      expect_gradient(reference, model.parameters()[p].name,
+                      gradients->alias(static_cast<int>(p)) * (2 / (backward_scale * count)));
   });
 }
 
@@ -104,7 +108,8 @@ TEST(FirstSlice, stage_3_equals_one_process) {
       group.all_gather_into_tensor(whole, whole.narrow(0, group.rank() * share, share)).wait();
     }
     for (size_t p = 0; p < model.parameters().size(); ++p)
-      expect_gradient(reference, model.parameters()[p].name, gradients->alias(static_cast<int>(p)) * (2 / (backward_scale * count)));
+      expect_gradient(reference, model.parameters()[p].name,
+                      gradients->alias(static_cast<int>(p)) * (2 / (backward_scale * count)));
   });
 }
 
@@ -115,7 +120,8 @@ TEST(FirstSlice, two_stage_gpipe_equals_one_process) {
     const auto pipeline = world.all(), alone = world.group({world.rank()});
     const int layers = static_cast<int>(j.layers.entries().size()), half = layers / 2;
     layers::Model stage(j.layers, 7, world.rank() == 0 ? 0 : half, world.rank() == 0 ? half : layers);
-    const auto layout = layers::flat_layout(layers::flat_parameters(stage.parameters()), {.ranks = 1, .bucket_elements = 1024});
+    const auto layout =
+        layers::flat_layout(layers::flat_parameters(stage.parameters()), {.ranks = 1, .bucket_elements = 1024});
     layers::FlatParameters parameters(stage.parameters(), layout);
     auto gradients = std::make_shared<layers::FlatGradients>(stage.parameters(), layout, alone);
     for (size_t p = 0; p < stage.parameters().size(); ++p) gradients->install(static_cast<int>(p));
@@ -137,13 +143,15 @@ TEST(FirstSlice, two_stage_gpipe_equals_one_process) {
     const auto count = totals[0].item<double>();
     EXPECT_NEAR(totals[1].item<double>() / count, reference.loss, 1e-6 * reference.loss);
     for (size_t p = 0; p < stage.parameters().size(); ++p)
-      expect_gradient(reference, stage.parameters()[p].name, gradients->alias(static_cast<int>(p)) / (backward_scale * count));
+      expect_gradient(reference, stage.parameters()[p].name,
+                      gradients->alias(static_cast<int>(p)) / (backward_scale * count));
   });
 }
 
 TEST(Schedule, a_schedule_that_waits_in_a_circle_is_found) {
   using pipeline_parallel::ActionKind;
-  pipeline_parallel::Schedule schedule{{{ActionKind::F, 0, 0}, {ActionKind::B, 0, 0}}, {{ActionKind::B, 1, 0}, {ActionKind::F, 1, 0}}};
+  pipeline_parallel::Schedule schedule{{{ActionKind::F, 0, 0}, {ActionKind::B, 0, 0}},
+                                       {{ActionKind::B, 1, 0}, {ActionKind::F, 1, 0}}};
   EXPECT_NE(pipeline_parallel::verify(schedule, 1).problem.find("rank 0 waits"), std::string::npos);
   EXPECT_FALSE(pipeline_parallel::verify(pipeline_parallel::gpipe(2, 2), 3).complete);
 }

@@ -1,11 +1,11 @@
 #include "tests/harness/ranks.h"
 
+#include <ATen/Parallel.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <ATen/Parallel.h>
+#include <unistd.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -24,7 +24,8 @@ comm::WorldOptions options_for(const std::string& backend, std::chrono::millisec
   return options;
 }
 
-std::vector<std::exception_ptr> exceptions_of(int size, const std::string& backend, const std::function<void(comm::World&)>& body,
+std::vector<std::exception_ptr> exceptions_of(int size, const std::string& backend,
+                                              const std::function<void(comm::World&)>& body,
                                               std::chrono::milliseconds timeout) {
   at::set_num_threads(1);
   auto store = c10::make_intrusive<c10d::HashStore>();
@@ -51,7 +52,8 @@ void run_ranks(int size, const std::string& backend, const std::function<void(co
     if (error) std::rethrow_exception(error);
 }
 
-std::vector<std::string> errors_of_ranks(int size, const std::string& backend, const std::function<void(comm::World&)>& body,
+std::vector<std::string> errors_of_ranks(int size, const std::string& backend,
+                                         const std::function<void(comm::World&)>& body,
                                          std::chrono::milliseconds timeout) {
   std::vector<std::string> texts;
   for (const auto& error : exceptions_of(size, backend, body, timeout)) {

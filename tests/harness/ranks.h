@@ -16,7 +16,8 @@ void run_ranks(int size, const std::string& backend, const std::function<void(co
                std::chrono::milliseconds timeout = std::chrono::seconds(20));
 
 /// What each rank threw, empty where it ended well.
-std::vector<std::string> errors_of_ranks(int size, const std::string& backend, const std::function<void(comm::World&)>& body,
+std::vector<std::string> errors_of_ranks(int size, const std::string& backend,
+                                         const std::function<void(comm::World&)>& body,
                                          std::chrono::milliseconds timeout = std::chrono::seconds(20));
 
 /// The same with ranks as forked processes; call it before this process has made threads or ran a backward. `body`

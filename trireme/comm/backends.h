@@ -20,9 +20,9 @@ namespace trireme::comm {
 
 /// What a transport is made from. Only members of the group make it, all of them.
 struct Membership {
-  std::string name;        // of the group
-  std::vector<int> ranks;  // world ranks in group order
-  int rank = 0;            // in the group
+  std::string name;                       // of the group
+  std::vector<int> ranks;                 // world ranks in group order
+  int rank = 0;                           // in the group
   c10::intrusive_ptr<c10d::Store> store;  // of this group alone
   std::chrono::milliseconds timeout{};
 };
@@ -36,9 +36,11 @@ std::string choose_backend(const std::string& wanted, const Place& place);
 c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const Membership& membership);
 
 /// The member of the group in shared memory; tensors in `arena` are not copied.
-std::shared_ptr<shm::Communicator> make_communicator(const Membership& membership, const std::shared_ptr<shm::Arena>& arena);
+std::shared_ptr<shm::Communicator> make_communicator(const Membership& membership,
+                                                     const std::shared_ptr<shm::Arena>& arena);
 c10::intrusive_ptr<c10d::Backend> make_shm_backend(const std::shared_ptr<shm::Communicator>& communicator);
 /// c10d's barrier has no label.
-c10::intrusive_ptr<c10d::Work> labelled_barrier(const std::shared_ptr<shm::Communicator>& communicator, const std::string& label);
+c10::intrusive_ptr<c10d::Work> labelled_barrier(const std::shared_ptr<shm::Communicator>& communicator,
+                                                const std::string& label);
 
 }  // namespace trireme::comm

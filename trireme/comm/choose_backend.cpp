@@ -9,8 +9,8 @@ std::string choose_backend(const std::string& wanted, const Place& place) {
   if (wanted == "gloo") return wanted;
   if (wanted == "shm") {
     if (!one_host)
-      throw base::UsageError(base::text_of("backend shm needs all ranks on one host, ", place.local_size, " of ", place.size,
-                                           " are here; use --backend gloo"));
+      throw base::UsageError(base::text_of("backend shm needs all ranks on one host, ", place.local_size, " of ",
+                                           place.size, " are here; use --backend gloo"));
     return wanted;
   }
   if (wanted == "nccl" || wanted == "mpi")

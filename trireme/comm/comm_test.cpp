@@ -1,13 +1,19 @@
 // Every backend runs the same suite: ranks as threads, over operation, size, dtype and length.
 #include <gtest/gtest.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <torch/torch.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
+#include <filesystem>
 #include <thread>
 
 #include "tests/harness/ranks.h"
 #include "trireme/base/error.h"
 #include "trireme/comm/objects.h"
+#include "trireme/comm/store.h"
+#include "trireme/launch/master_port.h"
 
 namespace trireme::comm {
 namespace {
@@ -50,7 +56,8 @@ TEST_P(Backends, all_reduce_of_every_dtype_and_length) {
           const auto check = [&](ReduceOp op, const at::Tensor& expected) {
             auto tensor = values(length, dtype, group.rank());
             group.all_reduce(tensor, op).wait();
-            EXPECT_TRUE(at::equal(tensor, expected.to(dtype))) << dtype << " " << length << " op " << static_cast<int>(op);
+            EXPECT_TRUE(at::equal(tensor, expected.to(dtype)))
+                << dtype << " " << length << " op " << static_cast<int>(op);
           };
           check(ReduceOp::Sum, sum);
           check(ReduceOp::Max, most);
@@ -107,7 +114,8 @@ TEST_P(Backends, gather_scatter_and_exchange) {
     auto input = at::full({rows, 3}, me, at::kFloat), output = at::zeros({rows, 3});
     group.all_to_all_single(output, input, splits, splits).wait();
     int64_t row = 0;
-    for (int p = 0; p < n; row += splits[p], ++p) EXPECT_TRUE(output.narrow(0, row, splits[p]).eq(p).all().item<bool>());
+    for (int p = 0; p < n; row += splits[p], ++p)
+      EXPECT_TRUE(output.narrow(0, row, splits[p]).eq(p).all().item<bool>());
   });
 }
 
@@ -172,8 +180,9 @@ TEST_P(Backends, strings_and_failures_of_one_rank) {
 TEST_P(Backends, B094_groups_made_in_different_orders) {
   if (GetParam().size != 4) return;
   ranks([](World& world) {
-    const std::vector<std::vector<int>> lists =
-        world.rank() % 3 == 0 ? std::vector<std::vector<int>>{{0, 3}, {0, 1, 2, 3}} : std::vector<std::vector<int>>{{1, 2}, {0, 1, 2, 3}};
+    const std::vector<std::vector<int>> lists = world.rank() % 3 == 0
+                                                    ? std::vector<std::vector<int>>{{0, 3}, {0, 1, 2, 3}}
+                                                    : std::vector<std::vector<int>>{{1, 2}, {0, 1, 2, 3}};
     auto pair = world.group(lists[0]);
     auto everyone = world.group(lists[1]);
     auto tensor = at::full({4}, world.rank(), at::kFloat);
@@ -198,7 +207,9 @@ TEST_P(Backends, misuse_is_refused_with_a_sentence) {
     EXPECT_NE(text([&] { group.all_reduce(at::zeros({4, 4}).t()).wait(); }).find("contiguous"), std::string::npos);
     EXPECT_NE(text([&] { group.all_reduce(at::Tensor()).wait(); }).find("undefined"), std::string::npos);
     EXPECT_NE(text([&] { group.broadcast(at::zeros({4}), 7).wait(); }).find("rank 7"), std::string::npos);
-    EXPECT_NE(text([&] { group.all_gather_into_tensor(at::zeros({group.size() * 3 + 1}), at::zeros({3})).wait(); }).find("elements"),
+    EXPECT_NE(text([&] {
+                group.all_gather_into_tensor(at::zeros({group.size() * 3 + 1}), at::zeros({3})).wait();
+              }).find("elements"),
               std::string::npos);
     EXPECT_NE(text([&] { (void)world.group({0, 0}); }).find("twice"), std::string::npos);
     EXPECT_NE(text([&] { (void)world.group({9}); }).find("rank 9"), std::string::npos);
@@ -277,6 +288,69 @@ TEST(Start, two_processes_with_one_rank_number) {
     (void)World::from_store({0, 2, 0, 2}, store);
   });
   EXPECT_NE(errors[0].find("rank 0 is there twice"), std::string::npos) << errors[0];
+}
+
+// a peer that never comes, and one that listens but says nothing
+TEST(Start, B082_waiting_for_a_peer_has_an_end) {
+  for (const auto* backend : {"shm", "gloo"}) {
+    const auto errors = errors_of_ranks(1, "shm", [&](World&) {
+      auto store = c10::make_intrusive<c10d::HashStore>();
+      (void)World::from_store({0, 2, 0, 2}, store,
+                              {.backend = backend, .first_step_timeout = std::chrono::milliseconds(700)});
+    });
+    EXPECT_NE(errors[0].find("making group 'world'"), std::string::npos) << errors[0];
+  }
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(listen(listener, 4), 0);
+  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
+  launch::RankVariables silent{.rank = 1,
+                               .world_size = 2,
+                               .local_rank = 1,
+                               .local_world_size = 2,
+                               .master_addr = "127.0.0.1",
+                               .master_port = ntohs(address.sin_port),
+                               .source = "torchrun"};
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW((void)meet_at_store(silent, std::chrono::seconds(2)), base::CommError);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+  close(listener);
+}
+
+TEST(Start, B084_addresses_that_work_and_that_do_not) {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const auto meet = [](const std::string& address) -> std::string {
+    const launch::RankVariables variables{.rank = 0,
+                                          .world_size = 2,
+                                          .local_rank = 0,
+                                          .local_world_size = 2,
+                                          .master_addr = address,
+                                          .master_port = launch::free_port(),
+                                          .source = "torchrun"};
+    try {
+      meet_at_store(variables, std::chrono::seconds(10))->set("key", std::vector<uint8_t>{1});
+      return "";
+    } catch (const base::Error& error) {
+      return error.what();
+    }
+  };
+  std::vector<std::string> good{"localhost", "127.0.0.1"};
+  if (std::filesystem::exists("/proc/net/if_inet6")) good.insert(good.end(), {"::1", "[::1]"});
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host, nullptr, nullptr, &found) == 0) {
+    good.push_back(host);
+    freeaddrinfo(found);
+  }
+  for (const auto& address : good) EXPECT_EQ(meet(address), "") << address;
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_NE(meet("0.0.0.0").find("MASTER_ADDR=0.0.0.0"), std::string::npos);
+  EXPECT_NE(meet("no.such.host.invalid").find("does not resolve"), std::string::npos);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 }  // namespace

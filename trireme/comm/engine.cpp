@@ -23,8 +23,7 @@ class ObservedEngine final : public torch::autograd::Engine {
                                          const torch::autograd::variable_list& inputs, bool keep_graph,
                                          bool create_graph, bool accumulate_grad,
                                          const torch::autograd::edge_list& outputs) override {
-    if (!accumulate_grad)
-      return Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+    if (!accumulate_grad) return Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
     ++pass.depth;
     torch::autograd::variable_list result;
     try {
@@ -64,7 +63,9 @@ void install_engine() {
   std::call_once(once, [] { torch::autograd::set_default_engine_stub(observed_engine); });
 }
 
-int backward_depth() { return pass.depth; }
+int backward_depth() {
+  return pass.depth;
+}
 
 void join_backward(BackwardObserver* observer) {
   TRIREME_CHECK(pass.depth > 0);
@@ -72,6 +73,8 @@ void join_backward(BackwardObserver* observer) {
     pass.observers.push_back(observer);
 }
 
-void leave_backward(BackwardObserver* observer) noexcept { std::erase(pass.observers, observer); }
+void leave_backward(BackwardObserver* observer) noexcept {
+  std::erase(pass.observers, observer);
+}
 
 }  // namespace trireme::comm

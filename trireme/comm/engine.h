@@ -1,8 +1,8 @@
 #pragma once
 
 // The one place that knows when a backward pass begins, nests, ends or fails: Trireme's subclass of libtorch's autograd
-// engine. Hooks on gradients cannot know that they run inside a nested pass, nor that a pass threw; the engine's execute()
-// can. Passes of autograd::grad (which accumulate nothing) are not counted.
+// engine. Hooks on gradients cannot know that they run inside a nested pass, nor that a pass threw; the engine's
+// execute() can. Passes of autograd::grad (which accumulate nothing) are not counted.
 namespace trireme::comm {
 
 /// Told about the end of the outermost backward pass that it joined.

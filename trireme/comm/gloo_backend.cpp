@@ -63,7 +63,8 @@ class GlooBackend final : public c10d::Backend {
   explicit GlooBackend(const Membership& m)
       : Backend(m.rank, static_cast<int>(m.ranks.size())),
         gloo_(c10::make_intrusive<c10d::ProcessGroupGloo>(m.store, m.rank, static_cast<int>(m.ranks.size()),
-                                                          c10d::ProcessGroupGloo::Options::create_default(m.timeout))) {}
+                                                          c10d::ProcessGroupGloo::Options::create_default(m.timeout))) {
+  }
 
   using Tensors = std::vector<at::Tensor>;
   using Handle = c10::intrusive_ptr<c10d::Work>;
@@ -117,7 +118,8 @@ class GlooBackend final : public c10d::Backend {
     return gloo_->_allgather_base(output, source, options);
   }
 
-  Handle _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) override {
+  Handle _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                              const c10d::ReduceScatterOptions& options) override {
     if (output.numel() == 0) return done({output});
     if (is_half(input)) {
       output.view({-1}).copy_(reduce_half_slice(input.view({-1}), options.reduceOp, options.timeout));
@@ -150,12 +152,14 @@ class GlooBackend final : public c10d::Backend {
   static c10d::ReduceOp without_average(const c10d::ReduceOp& op, const at::Tensor& tensor) {
     if (op != c10d::ReduceOp::AVG) return op;
     if (!tensor.is_floating_point())
-      throw base::CommError(base::text_of("an average of ", tensor.scalar_type(), " would be cut to whole numbers; sum, or use a float tensor"));
+      throw base::CommError(base::text_of("an average of ", tensor.scalar_type(),
+                                          " would be cut to whole numbers; sum, or use a float tensor"));
     return c10d::ReduceOp::SUM;
   }
   Handle averaged(Handle work, const c10d::ReduceOp& op, const at::Tensor& tensor) const {
     if (op != c10d::ReduceOp::AVG) return work;
-    return c10::make_intrusive<FinishedWork>(std::move(work), [tensor, size = getSize()] { at::Tensor(tensor).div_(size); });
+    return c10::make_intrusive<FinishedWork>(std::move(work),
+                                             [tensor, size = getSize()] { at::Tensor(tensor).div_(size); });
   }
 
   // This rank's slice of the reduced 16-bit `input` [size * n]: accumulated in fp32 in rank order, rounded once.
@@ -171,11 +175,20 @@ class GlooBackend final : public c10d::Backend {
       auto row = rows[r].to(at::kFloat);
       switch (op) {
         case c10d::ReduceOp::SUM:
-        case c10d::ReduceOp::AVG: sum.add_(row); break;
-        case c10d::ReduceOp::MIN: sum = at::minimum(sum, row); break;
-        case c10d::ReduceOp::MAX: sum = at::maximum(sum, row); break;
-        case c10d::ReduceOp::PRODUCT: sum.mul_(row); break;
-        default: throw base::CommError("this reduction is not defined for 16-bit floats");
+        case c10d::ReduceOp::AVG:
+          sum.add_(row);
+          break;
+        case c10d::ReduceOp::MIN:
+          sum = at::minimum(sum, row);
+          break;
+        case c10d::ReduceOp::MAX:
+          sum = at::maximum(sum, row);
+          break;
+        case c10d::ReduceOp::PRODUCT:
+          sum.mul_(row);
+          break;
+        default:
+          throw base::CommError("this reduction is not defined for 16-bit floats");
       }
     }
     if (op == c10d::ReduceOp::AVG) sum.div_(getSize());

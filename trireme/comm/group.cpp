@@ -15,20 +15,27 @@ namespace {
 
 c10d::ReduceOp to_c10d(ReduceOp op) {
   switch (op) {
-    case ReduceOp::Sum: return c10d::ReduceOp::SUM;
-    case ReduceOp::Average: return c10d::ReduceOp::AVG;
-    case ReduceOp::Min: return c10d::ReduceOp::MIN;
-    case ReduceOp::Max: return c10d::ReduceOp::MAX;
-    case ReduceOp::Product: return c10d::ReduceOp::PRODUCT;
+    case ReduceOp::Sum:
+      return c10d::ReduceOp::SUM;
+    case ReduceOp::Average:
+      return c10d::ReduceOp::AVG;
+    case ReduceOp::Min:
+      return c10d::ReduceOp::MIN;
+    case ReduceOp::Max:
+      return c10d::ReduceOp::MAX;
+    case ReduceOp::Product:
+      return c10d::ReduceOp::PRODUCT;
   }
   TRIREME_CHECK(false);
 }
 
 void check_tensor(const GroupState& group, const char* operation, const at::Tensor& tensor) {
-  if (!tensor.defined()) throw base::CommError(base::text_of(operation, " on group '", group.name, "' got an undefined tensor"));
+  if (!tensor.defined())
+    throw base::CommError(base::text_of(operation, " on group '", group.name, "' got an undefined tensor"));
   if (!tensor.device().is_cpu())
     throw base::CommError(base::text_of("backend '", group.backend_name, "' serves cpu tensors, ", operation,
-                                        " got one on ", tensor.device().str(), "; use the nccl backend or move the tensor"));
+                                        " got one on ", tensor.device().str(),
+                                        "; use the nccl backend or move the tensor"));
   if (tensor.layout() != at::kStrided || !tensor.is_contiguous())
     throw base::CommError(base::text_of(operation, " on group '", group.name, "' needs a contiguous tensor, got sizes ",
                                         tensor.sizes(), " strides ", tensor.strides(), "; pass tensor.contiguous()"));
@@ -37,8 +44,8 @@ void check_tensor(const GroupState& group, const char* operation, const at::Tens
 void check_multiple(const GroupState& group, const char* operation, const at::Tensor& whole, const at::Tensor& part) {
   const auto size = static_cast<int64_t>(group.ranks.size());
   if (whole.numel() != part.numel() * size || whole.scalar_type() != part.scalar_type())
-    throw base::CommError(base::text_of(operation, " on group '", group.name, "' of ", size, " ranks: ", whole.numel(), " ",
-                                        whole.scalar_type(), " elements are not ", size, " x ", part.numel(), " ",
+    throw base::CommError(base::text_of(operation, " on group '", group.name, "' of ", size, " ranks: ", whole.numel(),
+                                        " ", whole.scalar_type(), " elements are not ", size, " x ", part.numel(), " ",
                                         part.scalar_type()));
 }
 
@@ -74,7 +81,9 @@ void copy_unless_same(const at::Tensor& to, const at::Tensor& from) {
   if (to.data_ptr() != from.data_ptr()) at::Tensor(to).view({-1}).copy_(from.reshape({-1}));
 }
 
-std::vector<at::Tensor> parts(const at::Tensor& whole, int64_t count) { return whole.view({count, -1}).unbind(0); }
+std::vector<at::Tensor> parts(const at::Tensor& whole, int64_t count) {
+  return whole.view({count, -1}).unbind(0);
+}
 
 }  // namespace
 
@@ -138,21 +147,33 @@ void GroupState::explain(const std::string& what) {
     for (int r = 0; r < static_cast<int>(ranks.size()); ++r)
       if (!store->check({key(r)})) absent += base::text_of(absent.empty() ? "" : ", ", ranks[r]);
   } catch (const std::exception&) {
-    throw base::PeerLostError(base::text_of(what, " timed out after ", timeout.count(), " ms and the store is gone: ", text));
+    throw base::PeerLostError(
+        base::text_of(what, " timed out after ", timeout.count(), " ms and the store is gone: ", text));
   }
-  throw base::CommError(absent.empty()
-                            ? base::text_of(what, " timed out after ", timeout.count(),
-                                            " ms: all ranks entered it, it did not complete")
-                            : base::text_of(what, " timed out after ", timeout.count(),
-                                            " ms; ranks that did not arrive: ", absent));
+  throw base::CommError(
+      absent.empty()
+          ? base::text_of(what, " timed out after ", timeout.count(), " ms: all ranks entered it, it did not complete")
+          : base::text_of(what, " timed out after ", timeout.count(), " ms; ranks that did not arrive: ", absent));
 }
 
-int Group::rank() const { return state_->rank; }
-int Group::size() const { return static_cast<int>(state_->ranks.size()); }
-const std::string& Group::name() const { return state_->name; }
-const std::vector<int>& Group::ranks() const { return state_->ranks; }
-const std::string& Group::backend() const { return state_->backend_name; }
-c10::intrusive_ptr<c10d::Backend> Group::c10d_backend() const { return state_->backend; }
+int Group::rank() const {
+  return state_->rank;
+}
+int Group::size() const {
+  return static_cast<int>(state_->ranks.size());
+}
+const std::string& Group::name() const {
+  return state_->name;
+}
+const std::vector<int>& Group::ranks() const {
+  return state_->ranks;
+}
+const std::string& Group::backend() const {
+  return state_->backend_name;
+}
+c10::intrusive_ptr<c10d::Backend> Group::c10d_backend() const {
+  return state_->backend;
+}
 
 Work Group::all_reduce(const at::Tensor& tensor, ReduceOp op) const {
   check_tensor(*state_, "all_reduce", tensor);
@@ -294,7 +315,8 @@ Work Group::send(const at::Tensor& tensor, int to, int tag) const {
 Work Group::recv(const at::Tensor& tensor, int from, int tag) const {
   check_tensor(*state_, "recv", tensor);
   check_root(*state_, "recv", from);
-  if (from == rank()) throw base::CommError(base::text_of("recv on group '", name(), "' from this rank itself, ", from));
+  if (from == rank())
+    throw base::CommError(base::text_of("recv on group '", name(), "' from this rank itself, ", from));
   return post(state_, "recv", [&](c10d::Backend& backend) {
     std::vector<at::Tensor> tensors{tensor};
     return backend.recv(tensors, from, tag);
@@ -318,13 +340,17 @@ at::Tensor Group::allocate(at::IntArrayRef sizes, at::ScalarType dtype) const {
   const auto bytes = static_cast<size_t>(c10::multiply_integers(sizes)) * c10::elementSize(dtype);
   auto arena = state_->arena;
   auto* memory = arena->allocate(std::max<size_t>(bytes, 1));
-  return at::from_blob(memory, sizes, [arena](void* p) { arena->release(static_cast<std::byte*>(p)); }, options).zero_();
+  return at::from_blob(
+             memory, sizes, [arena](void* p) { arena->release(static_cast<std::byte*>(p)); }, options)
+      .zero_();
 }
 
 void Group::progress() const {
   if (state_->communicator) state_->communicator->progress();
 }
 
-void Group::set_timeout(std::chrono::milliseconds timeout) const { state_->timeout = timeout; }
+void Group::set_timeout(std::chrono::milliseconds timeout) const {
+  state_->timeout = timeout;
+}
 
 }  // namespace trireme::comm

@@ -29,7 +29,8 @@ class [[nodiscard]] Work {
   ~Work();
 
   /// Returns when the result is in the tensors. Throws base::CommError that names group, operation, sequence number and
-  /// the ranks that did not arrive when `timeout` (default: the group's) has passed, base::PeerLostError when a peer died.
+  /// the ranks that did not arrive when `timeout` (default: the group's) has passed, base::PeerLostError when a peer
+  /// died.
   void wait();
   void wait(std::chrono::milliseconds timeout);
 
@@ -46,11 +47,11 @@ class [[nodiscard]] Work {
 /// one returns at once, so no caller needs to write `if (size > 1)`.
 class Group {
  public:
-  int rank() const;                     // in this group
+  int rank() const;  // in this group
   int size() const;
-  const std::string& name() const;      // stands in every error
+  const std::string& name() const;        // stands in every error
   const std::vector<int>& ranks() const;  // the world ranks, in group order
-  const std::string& backend() const;   // "shm", "gloo", "single"
+  const std::string& backend() const;     // "shm", "gloo", "single"
 
   /// In place. Shapes and dtypes are equal on all ranks.
   Work all_reduce(const at::Tensor& tensor, ReduceOp op = ReduceOp::Sum) const;

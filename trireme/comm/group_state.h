@@ -20,11 +20,11 @@ struct GroupState {
   std::vector<int> ranks;  // world ranks, in group order
   int rank = 0;            // in this group
   std::chrono::milliseconds timeout{};
-  c10::intrusive_ptr<c10d::Backend> backend;  // null for a group of one
-  c10::intrusive_ptr<c10d::Store> store;      // of this group alone; null for a group of one
-  std::shared_ptr<shm::Arena> arena;          // only with shm
+  c10::intrusive_ptr<c10d::Backend> backend;        // null for a group of one
+  c10::intrusive_ptr<c10d::Store> store;            // of this group alone; null for a group of one
+  std::shared_ptr<shm::Arena> arena;                // only with shm
   std::shared_ptr<shm::Communicator> communicator;  // only with shm, which advances when it is called
-  uint64_t sequence = 0;                      // of the last operation posted
+  uint64_t sequence = 0;                            // of the last operation posted
 
   struct Dropped {
     c10::intrusive_ptr<c10d::Work> work;

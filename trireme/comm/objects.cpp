@@ -33,7 +33,8 @@ std::vector<std::string> all_gather_strings(const Group& group, const std::strin
 std::string broadcast_string(const Group& group, const std::string& text, int root) {
   auto length = at::full({1}, static_cast<int64_t>(text.size()), at::kLong);
   group.broadcast(length, root).wait();
-  auto bytes = group.rank() == root ? bytes_of(text, length.item<int64_t>()) : at::zeros({length.item<int64_t>()}, at::kByte);
+  auto bytes =
+      group.rank() == root ? bytes_of(text, length.item<int64_t>()) : at::zeros({length.item<int64_t>()}, at::kByte);
   group.broadcast(bytes, root).wait();
   return {static_cast<const char*>(bytes.data_ptr()), static_cast<size_t>(bytes.numel())};
 }

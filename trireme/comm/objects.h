@@ -16,8 +16,8 @@ std::vector<std::string> all_gather_strings(const Group& group, const std::strin
 std::string broadcast_string(const Group& group, const std::string& text, int root = 0);
 
 /// Runs `action` on this rank, then tells the others whether it threw a base::Error. If any did, every rank throws: the
-/// failing rank its own error, the others one of the same words that names the first failing rank. So that a decision or
-/// a failure of one rank never leaves the others waiting.
+/// failing rank its own error, the others one of the same words that names the first failing rank. So that a decision
+/// or a failure of one rank never leaves the others waiting.
 void together(const Group& group, const std::function<void()>& action);
 
 }  // namespace trireme::comm

@@ -12,37 +12,55 @@ namespace {
 
 base::DType dtype_of(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
-    case at::kDouble: return base::DType::F64;
-    case at::kFloat: return base::DType::F32;
-    case at::kHalf: return base::DType::F16;
-    case at::kBFloat16: return base::DType::BF16;
-    case at::kLong: return base::DType::I64;
-    case at::kInt: return base::DType::I32;
-    case at::kByte: return base::DType::U8;
-    case at::kBool: return base::DType::Bool;
+    case at::kDouble:
+      return base::DType::F64;
+    case at::kFloat:
+      return base::DType::F32;
+    case at::kHalf:
+      return base::DType::F16;
+    case at::kBFloat16:
+      return base::DType::BF16;
+    case at::kLong:
+      return base::DType::I64;
+    case at::kInt:
+      return base::DType::I32;
+    case at::kByte:
+      return base::DType::U8;
+    case at::kBool:
+      return base::DType::Bool;
     default:
-      throw base::CommError(base::text_of("reductions take float64, float32, float16, bfloat16, int64, int32, uint8 and bool, got ",
-                                          tensor.scalar_type()));
+      throw base::CommError(
+          base::text_of("reductions take float64, float32, float16, bfloat16, int64, int32, uint8 and bool, got ",
+                        tensor.scalar_type()));
   }
 }
 
 shm::ReduceOp reduce_op(const c10d::ReduceOp& op) {
   switch (op) {
-    case c10d::ReduceOp::SUM: return shm::ReduceOp::Sum;
-    case c10d::ReduceOp::AVG: return shm::ReduceOp::Average;
-    case c10d::ReduceOp::MIN: return shm::ReduceOp::Min;
-    case c10d::ReduceOp::MAX: return shm::ReduceOp::Max;
-    case c10d::ReduceOp::PRODUCT: return shm::ReduceOp::Product;
-    default: throw base::CommError("backend shm reduces with sum, average, min, max and product only");
+    case c10d::ReduceOp::SUM:
+      return shm::ReduceOp::Sum;
+    case c10d::ReduceOp::AVG:
+      return shm::ReduceOp::Average;
+    case c10d::ReduceOp::MIN:
+      return shm::ReduceOp::Min;
+    case c10d::ReduceOp::MAX:
+      return shm::ReduceOp::Max;
+    case c10d::ReduceOp::PRODUCT:
+      return shm::ReduceOp::Product;
+    default:
+      throw base::CommError("backend shm reduces with sum, average, min, max and product only");
   }
 }
 
-std::byte* data(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
+std::byte* data(const at::Tensor& tensor) {
+  return static_cast<std::byte*>(tensor.data_ptr());
+}
 
 class ShmWork final : public c10d::Work {
  public:
   using Communicator = std::shared_ptr<shm::Communicator>;
-  ShmWork(Communicator communicator, shm::Ticket ticket, std::vector<at::Tensor> result, std::vector<at::Tensor> kept = {})
+  ShmWork(Communicator communicator, shm::Ticket ticket, std::vector<at::Tensor> result,
+          std::vector<at::Tensor> kept = {})
       : communicator_(std::move(communicator)), ticket_(ticket), result_(std::move(result)), kept_(std::move(kept)) {}
 
   bool isCompleted() override {
@@ -58,7 +76,9 @@ class ShmWork final : public c10d::Work {
   std::exception_ptr exception() const override { return error_; }
   bool wait(std::chrono::milliseconds timeout) override {
     if (error_) std::rethrow_exception(error_);
-    if (!done_) communicator_->wait(ticket_, timeout.count() > 0 ? std::optional<std::chrono::nanoseconds>(timeout) : std::nullopt);
+    if (!done_)
+      communicator_->wait(ticket_,
+                          timeout.count() > 0 ? std::optional<std::chrono::nanoseconds>(timeout) : std::nullopt);
     done_ = true;
     return true;
   }
@@ -90,7 +110,8 @@ class ShmBackend final : public c10d::Backend {
   const std::string getBackendName() const override { return "shm"; }
 
   Handle allreduce(Tensors& t, const c10d::AllreduceOptions& options) override {
-    return work(communicator_->all_reduce(data(t[0]), count(t[0]), dtype_of(t[0]), reduce_op(options.reduceOp)), {t[0]});
+    return work(communicator_->all_reduce(data(t[0]), count(t[0]), dtype_of(t[0]), reduce_op(options.reduceOp)),
+                {t[0]});
   }
   Handle broadcast(Tensors& t, const c10d::BroadcastOptions& options) override {
     return work(communicator_->broadcast(data(t[0]), t[0].nbytes(), static_cast<int>(options.rootRank)), {t[0]});
@@ -109,8 +130,10 @@ class ShmBackend final : public c10d::Backend {
     for (int r = 0; r < getSize(); ++r) outputs[0][r].view({-1}).copy_(flat[r]);
     return work(communicator_->barrier(), outputs[0]);
   }
-  Handle _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) override {
-    return work(communicator_->reduce_scatter(data(input), data(output), count(output), dtype_of(output), reduce_op(options.reduceOp)),
+  Handle _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                              const c10d::ReduceScatterOptions& options) override {
+    return work(communicator_->reduce_scatter(data(input), data(output), count(output), dtype_of(output),
+                                              reduce_op(options.reduceOp)),
                 {output}, {input});
   }
   Handle gather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
@@ -118,13 +141,15 @@ class ShmBackend final : public c10d::Backend {
     auto* out = outputs.empty() ? nullptr : data(outputs[0][0]);
     auto result = outputs.empty() ? Tensors{} : outputs[0];
     refuse_scattered(result);
-    return work(communicator_->gather(data(inputs[0]), out, inputs[0].nbytes(), static_cast<int>(options.rootRank)), result, inputs);
+    return work(communicator_->gather(data(inputs[0]), out, inputs[0].nbytes(), static_cast<int>(options.rootRank)),
+                result, inputs);
   }
   Handle scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ScatterOptions& options) override {
     auto* in = inputs.empty() ? nullptr : data(inputs[0][0]);
     auto kept = inputs.empty() ? Tensors{} : inputs[0];
     refuse_scattered(kept);
-    return work(communicator_->scatter(in, data(outputs[0]), outputs[0].nbytes(), static_cast<int>(options.rootRank)), outputs, kept);
+    return work(communicator_->scatter(in, data(outputs[0]), outputs[0].nbytes(), static_cast<int>(options.rootRank)),
+                outputs, kept);
   }
   Handle alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
                        std::vector<int64_t>& input_splits, const c10d::AllToAllOptions&) override {
@@ -163,7 +188,8 @@ class ShmBackend final : public c10d::Backend {
   std::shared_ptr<shm::Communicator> communicator_;
 };
 
-std::vector<std::string> exchange(c10d::Store& store, const std::string& key, int rank, int size, const std::string& text) {
+std::vector<std::string> exchange(c10d::Store& store, const std::string& key, int rank, int size,
+                                  const std::string& text) {
   store.set(base::text_of(key, "/", rank), text);
   std::vector<std::string> texts;
   for (int r = 0; r < size; ++r) {
@@ -179,15 +205,17 @@ std::shared_ptr<shm::Communicator> make_communicator(const Membership& m, const 
   const int size = static_cast<int>(m.ranks.size());
   auto endpoint = shm::make_endpoint(arena, size);
   const auto addresses = exchange(*m.store, "endpoint", m.rank, size, endpoint.address());
-  return std::make_shared<shm::Communicator>(std::move(endpoint), m.rank, addresses,
-                                             shm::GroupInfo{.name = m.name, .global_ranks = m.ranks, .timeout = m.timeout});
+  return std::make_shared<shm::Communicator>(
+      std::move(endpoint), m.rank, addresses,
+      shm::GroupInfo{.name = m.name, .global_ranks = m.ranks, .timeout = m.timeout});
 }
 
 c10::intrusive_ptr<c10d::Backend> make_shm_backend(const std::shared_ptr<shm::Communicator>& communicator) {
   return c10::make_intrusive<ShmBackend>(communicator);
 }
 
-c10::intrusive_ptr<c10d::Work> labelled_barrier(const std::shared_ptr<shm::Communicator>& communicator, const std::string& label) {
+c10::intrusive_ptr<c10d::Work> labelled_barrier(const std::shared_ptr<shm::Communicator>& communicator,
+                                                const std::string& label) {
   return c10::make_intrusive<ShmWork>(communicator, communicator->barrier(label), std::vector<at::Tensor>{});
 }
 

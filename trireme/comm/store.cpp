@@ -31,7 +31,8 @@ std::string checked_host(std::string host) {
 
 }  // namespace
 
-c10::intrusive_ptr<c10d::Store> meet_at_store(const launch::RankVariables& variables, std::chrono::milliseconds timeout) {
+c10::intrusive_ptr<c10d::Store> meet_at_store(const launch::RankVariables& variables,
+                                              std::chrono::milliseconds timeout) {
   const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
   const char* attempt = std::getenv("TORCHELASTIC_RESTART_COUNT");
   c10d::TCPStoreOptions options;

@@ -48,7 +48,8 @@ std::shared_ptr<GroupState> make_group(WorldState& world, const std::string& nam
   }
   group->backend_name = world.backend;
   const auto key = list_text(ranks);
-  group->store = c10::make_intrusive<c10d::PrefixStore>(base::text_of("group/", key, "/", world.made[key]++), world.store);
+  group->store =
+      c10::make_intrusive<c10d::PrefixStore>(base::text_of("group/", key, "/", world.made[key]++), world.store);
   const Membership membership{name, ranks, group->rank, group->store, world.timeout};
   try {
     if (world.backend == "shm") {
@@ -99,21 +100,35 @@ World World::from_store(const Place& place, c10::intrusive_ptr<c10d::Store> stor
   return world;
 }
 
-int World::rank() const { return state_->place.rank; }
-int World::size() const { return state_->place.size; }
-int World::local_rank() const { return state_->place.local_rank; }
-int World::local_size() const { return state_->place.local_size; }
-const std::string& World::backend() const { return state_->backend; }
-Group World::all() const { return Group(all_); }
+int World::rank() const {
+  return state_->place.rank;
+}
+int World::size() const {
+  return state_->place.size;
+}
+int World::local_rank() const {
+  return state_->place.local_rank;
+}
+int World::local_size() const {
+  return state_->place.local_size;
+}
+const std::string& World::backend() const {
+  return state_->backend;
+}
+Group World::all() const {
+  return Group(all_);
+}
 
 Group World::group(const std::vector<int>& ranks) const {
   for (int rank : ranks)
     if (rank < 0 || rank >= size())
-      throw base::UsageError(base::text_of("group of ranks ", list_text(ranks), ": rank ", rank, " is not in 0..", size() - 1));
+      throw base::UsageError(
+          base::text_of("group of ranks ", list_text(ranks), ": rank ", rank, " is not in 0..", size() - 1));
   if (std::set<int>(ranks.begin(), ranks.end()).size() != ranks.size())
     throw base::UsageError(base::text_of("group of ranks ", list_text(ranks), ": a rank stands in it twice"));
   if (std::find(ranks.begin(), ranks.end(), rank()) == ranks.end())
-    throw base::UsageError(base::text_of("group of ranks ", list_text(ranks), " is made on rank ", rank(), ", which is not in it"));
+    throw base::UsageError(
+        base::text_of("group of ranks ", list_text(ranks), " is made on rank ", rank(), ", which is not in it"));
   return Group(make_group(*state_, "ranks " + list_text(ranks), ranks));
 }
 

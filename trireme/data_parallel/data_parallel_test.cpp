@@ -22,7 +22,9 @@ struct Scalars : torch::nn::Module {
   std::vector<at::Tensor> w;
 };
 
-double grad(const at::Tensor& tensor) { return tensor.grad().defined() ? tensor.grad().item<double>() : std::nan(""); }
+double grad(const at::Tensor& tensor) {
+  return tensor.grad().defined() ? tensor.grad().item<double>() : std::nan("");
+}
 
 const auto overlap_and_not = {true, false};
 
@@ -85,7 +87,8 @@ TEST(Nesting, B006_a_module_is_wrapped_once) {
     DistributedDataParallel inner(model, world.all());
     DistributedDataParallel outer(model, world.all());
   });
-  for (const auto& text : errors) EXPECT_NE(text.find("parameter w0 is already data parallel"), std::string::npos) << text;
+  for (const auto& text : errors)
+    EXPECT_NE(text.find("parameter w0 is already data parallel"), std::string::npos) << text;
   // once the first wrapper is gone a new one is fine
   run_ranks(2, "shm", [](comm::World& world) {
     Scalars model(1);
@@ -165,7 +168,8 @@ TEST(Graph, B012_branches_that_differ_by_rank_and_unused_parameters) {
 
 TEST(Join, B013_ranks_with_different_numbers_of_batches) {
   using Divisor = DistributedDataParallel::JoinDivisor;
-  for (const auto& [divisor, last_update] : {std::pair{Divisor::InitialWorld, 0.5}, std::pair{Divisor::ActiveRanks, 1.0}})
+  for (const auto& [divisor, last_update] :
+       {std::pair{Divisor::InitialWorld, 0.5}, std::pair{Divisor::ActiveRanks, 1.0}})
     run_ranks(2, "shm", [&](comm::World& world) {
       Scalars model(1, 10);
       DistributedDataParallel ddp(model, world.all());
@@ -192,7 +196,9 @@ TEST(Join, B013_without_it_the_error_says_what_to_do) {
         if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
       },
       std::chrono::milliseconds(500));
-  EXPECT_NE(errors[0].find("it has made 4 synchronised backwards, this rank 5; use join() or no_sync()"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find("it has made 4 synchronised backwards, this rank 5; use join() or no_sync()"),
+            std::string::npos)
+      << errors[0];
 }
 
 TEST(Buffers, B015_a_module_with_buffers_only_starts_equal) {
@@ -220,7 +226,9 @@ TEST(Buffers, B017_two_forwards_before_backward_with_batch_norm) {
     const auto x1 = at::arange(12, at::kFloat).view({4, 3}) * (world.rank() + 1), x2 = x1.flip(0) + 1;
     const auto weights = at::arange(12, at::kFloat).view({4, 3});
     DistributedDataParallel ddp(*model, world.all());
-    const auto loss = [&](torch::nn::BatchNorm1d& m) { return ((m->forward(x1) + m->forward(x2).pow(2)) * weights).sum(); };
+    const auto loss = [&](torch::nn::BatchNorm1d& m) {
+      return ((m->forward(x1) + m->forward(x2).pow(2)) * weights).sum();
+    };
     loss(model).backward();
     loss(alone).backward();
     auto expected = alone->weight.grad().clone();
@@ -274,7 +282,8 @@ TEST(Start, different_models_are_named) {
     Scalars model(world.rank() == 0 ? 2 : 3);
     DistributedDataParallel ddp(model, world.all());
   });
-  for (const auto& text : errors) EXPECT_NE(text.find("rank 0 has nothing more, rank 1 has parameter w2"), std::string::npos) << text;
+  for (const auto& text : errors)
+    EXPECT_NE(text.find("rank 0 has nothing more, rank 1 has parameter w2"), std::string::npos) << text;
 }
 
 TEST(Start, misuse_is_refused_with_a_sentence) {
@@ -286,8 +295,11 @@ TEST(Start, misuse_is_refused_with_a_sentence) {
     })[0];
   };
   EXPECT_NE(text([](torch::nn::Module&) {}, {.device_ids = {0}}).find("leave it empty"), std::string::npos);
-  EXPECT_NE(text([](torch::nn::Module& m) { m.parameters()[0].requires_grad_(false); }, {}).find("no parameter that requires"), std::string::npos);
-  EXPECT_NE(text([](torch::nn::Module& m) { m.register_parameter("view", m.parameters()[0].detach().view({1})); }, {}).find("overlap in memory"),
+  EXPECT_NE(text([](torch::nn::Module& m) { m.parameters()[0].requires_grad_(false); }, {})
+                .find("no parameter that requires"),
+            std::string::npos);
+  EXPECT_NE(text([](torch::nn::Module& m) { m.register_parameter("view", m.parameters()[0].detach().view({1})); }, {})
+                .find("overlap in memory"),
             std::string::npos);
   EXPECT_EQ(text([](torch::nn::Module&) {}, {}), "");
 }
@@ -324,7 +336,8 @@ struct Segment : torch::autograd::Function<Segment> {
     at::NoGradGuard no_grad;
     return x * w;
   }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
     at::AutoGradMode grad_mode(true);
     const auto x = context->get_saved_variables()[0].detach().requires_grad_(true);
     (x * context->saved_data["w"].toTensor()).backward(gradients[0]);
@@ -434,7 +447,8 @@ TEST(Mean, a_loop_equals_a_hand_written_one) {
       };
       auto ours = make(), hand = make();
       DistributedDataParallel ddp(*ours, world.all());
-      torch::optim::AdamW a(ours->parameters(), torch::optim::AdamWOptions(1e-2)), b(hand->parameters(), torch::optim::AdamWOptions(1e-2));
+      torch::optim::AdamW a(ours->parameters(), torch::optim::AdamWOptions(1e-2)),
+          b(hand->parameters(), torch::optim::AdamWOptions(1e-2));
       for (int step = 0; step < 6; ++step) {
         const auto x = at::linspace(-1, 1, 20).view({4, 5}) * (world.rank() + 1 + step);
         a.zero_grad(to_none);

@@ -16,7 +16,8 @@ std::vector<layers::Parameter> parameters_of(const torch::nn::Module& module) {
   std::vector<layers::Parameter> parameters;
   std::map<const void*, bool> seen;
   for (const auto& item : module.named_parameters())
-    if (!std::exchange(seen[item.value().unsafeGetTensorImpl()], true)) parameters.push_back({item.key(), {item.value()}, 0});
+    if (!std::exchange(seen[item.value().unsafeGetTensorImpl()], true))
+      parameters.push_back({item.key(), {item.value()}, 0});
   return parameters;
 }
 
@@ -26,15 +27,18 @@ void check_options(const std::vector<layers::Parameter>& parameters, const Distr
     const auto& tensor = parameter.tensors[0];
     trainable = trainable || tensor.requires_grad();
     if (!tensor.device().is_cpu())
-      throw base::ConfigError("parameter " + parameter.name + " is on " + tensor.device().str() +
-                              ", the backend serves cpu; move the module to the cpu, device backends are not built yet");
+      throw base::ConfigError(
+          "parameter " + parameter.name + " is on " + tensor.device().str() +
+          ", the backend serves cpu; move the module to the cpu, device backends are not built yet");
     if (tensor.layout() != at::kStrided)
       throw base::ConfigError("parameter " + parameter.name + " is sparse; only dense parameters can be data parallel");
   }
   if (!trainable)
-    throw base::ConfigError("the module has no parameter that requires a gradient; data parallel has nothing to do for it");
+    throw base::ConfigError(
+        "the module has no parameter that requires a gradient; data parallel has nothing to do for it");
   if (!options.device_ids.empty())
-    throw base::ConfigError(base::text_of("device_ids {", options.device_ids[0], "} is given for a CPU module; leave it empty"));
+    throw base::ConfigError(
+        base::text_of("device_ids {", options.device_ids[0], "} is given for a CPU module; leave it empty"));
 }
 
 }  // namespace
@@ -46,7 +50,8 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, comm
   check_options(parameters_, options_);
   compare_models(group_, parameters_, buffers_);
   auto flat = layers::flat_parameters(parameters_);
-  const auto elements = options_.bucket_elements ? options_.bucket_elements : layers::bucket_elements_for(flat, group_.size());
+  const auto elements =
+      options_.bucket_elements ? options_.bucket_elements : layers::bucket_elements_for(flat, group_.size());
   auto layout = layers::flat_layout(flat, {.ranks = group_.size(), .bucket_elements = elements});
   auto gradients = std::make_shared<layers::FlatGradients>(parameters_, std::move(layout), group_);
   reducer_ = std::make_unique<Reducer>(gradients, group_, ReducerOptions{.overlap = options_.overlap});
@@ -66,9 +71,11 @@ void DistributedDataParallel::pass_finished() {
     at::NoGradGuard no_grad;
     const auto& gradients = reducer_->gradients();
     for (size_t s = 0; s < gradients.layout().spaces.size(); ++s)
-      if (gradients.flat(static_cast<int>(s)).defined()) gradients.flat(static_cast<int>(s)).mul_(group_.size() / active_);
+      if (gradients.flat(static_cast<int>(s)).defined())
+        gradients.flat(static_cast<int>(s)).mul_(group_.size() / active_);
   }
-  if (options_.broadcast_buffers && !buffers_.empty()) broadcast_values(group_, tensors_of(buffers_), joining_ ? last_active_rank_ : 0);
+  if (options_.broadcast_buffers && !buffers_.empty())
+    broadcast_values(group_, tensors_of(buffers_), joining_ ? last_active_rank_ : 0);
 }
 
 void DistributedDataParallel::count_active(bool active) {
@@ -81,7 +88,6 @@ void DistributedDataParallel::count_active(bool active) {
       ++active_;
       last_active_rank_ = r;
     }
-
 }
 
 void DistributedDataParallel::answer_until_all_have_joined() {

@@ -25,8 +25,8 @@ struct DistributedDataParallelOptions {
 /// the ranks of the group of the gradients that their backwards gave. Construction gives all ranks rank 0's parameters
 /// and buffers. The module stays the user's: call it directly. It must not get new parameters or other dtypes later.
 ///
-/// backward() is where ranks meet: every rank runs the same number of them, or uses no_sync() or join(). One that throws
-/// on one rank throws on all. Unused parameters and branches that differ by rank need no flag.
+/// backward() is where ranks meet: every rank runs the same number of them, or uses no_sync() or join(). One that
+/// throws on one rank throws on all. Unused parameters and branches that differ by rank need no flag.
 class DistributedDataParallel {
  public:
   /// Throws base::ConfigError for a module without trainable parameters, modules that differ between ranks, a module
@@ -43,7 +43,9 @@ class DistributedDataParallel {
   /// The last backward before optimizer.step() must run outside any guard.
   class [[nodiscard]] NoSync {
    public:
-    explicit NoSync(Reducer& reducer) : reducer_(reducer), before_(reducer.synchronised()) { reducer.set_synchronised(false); }
+    explicit NoSync(Reducer& reducer) : reducer_(reducer), before_(reducer.synchronised()) {
+      reducer.set_synchronised(false);
+    }
     ~NoSync() { reducer_.set_synchronised(before_); }
     NoSync(const NoSync&) = delete;
     NoSync& operator=(const NoSync&) = delete;
@@ -57,9 +59,9 @@ class DistributedDataParallel {
   /// What the mean divides by once some ranks have no data left: all ranks of the group, or those that still have some.
   enum class JoinDivisor { InitialWorld, ActiveRanks };
 
-  /// For ranks with unequal numbers of batches: make the guard before the loop on every rank. A rank that leaves the loop
-  /// answers the others' reductions with zeros in the guard's destructor until all have left; then every rank gets the
-  /// parameters and buffers of the last rank that was active.
+  /// For ranks with unequal numbers of batches: make the guard before the loop on every rank. A rank that leaves the
+  /// loop answers the others' reductions with zeros in the guard's destructor until all have left; then every rank gets
+  /// the parameters and buffers of the last rank that was active.
   class [[nodiscard]] Join {
    public:
     Join(DistributedDataParallel& ddp, JoinDivisor divisor);
@@ -90,7 +92,7 @@ class DistributedDataParallel {
   std::unique_ptr<Reducer> reducer_;
   bool joining_ = false;
   JoinDivisor divisor_ = JoinDivisor::InitialWorld;
-  double active_ = 0;        // ranks with data in this pass
+  double active_ = 0;         // ranks with data in this pass
   int last_active_rank_ = 0;  // the highest of them, in the group
 };
 

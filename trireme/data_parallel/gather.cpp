@@ -18,7 +18,8 @@ using torch::autograd::variable_list;
 enum class Passing { IntoLayer, OutOfLayer };
 
 struct Gate : torch::autograd::Function<Gate> {
-  static variable_list forward(AutogradContext* context, at::TensorList tensors, int64_t gatherer, int64_t layer, int64_t passing) {
+  static variable_list forward(AutogradContext* context, at::TensorList tensors, int64_t gatherer, int64_t layer,
+                               int64_t passing) {
     context->saved_data["gatherer"] = gatherer;
     context->saved_data["layer"] = layer;
     context->saved_data["passing"] = passing;
@@ -39,9 +40,11 @@ struct Gate : torch::autograd::Function<Gate> {
 };
 
 layers::Tensors gated(const layers::Tensors& tensors, GatheredParameters* gatherer, int layer, Passing passing) {
-  const bool differentiable = std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return t.requires_grad(); });
+  const bool differentiable =
+      std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return t.requires_grad(); });
   if (!differentiable) return tensors;
-  return Gate::apply(at::TensorList(tensors), reinterpret_cast<int64_t>(gatherer), static_cast<int64_t>(layer), static_cast<int64_t>(passing));
+  return Gate::apply(at::TensorList(tensors), reinterpret_cast<int64_t>(gatherer), static_cast<int64_t>(layer),
+                     static_cast<int64_t>(passing));
 }
 
 }  // namespace
@@ -100,7 +103,8 @@ void GatheredParameters::fill(Unit& unit) {
 }
 
 void GatheredParameters::empty(Unit& unit) {
-  unit.whole.storage().unsafeGetStorageImpl()->release_data_and_set_meta_custom_data_ptr_error_msg_("not gathered: " + unit.names);
+  unit.whole.storage().unsafeGetStorageImpl()->release_data_and_set_meta_custom_data_ptr_error_msg_("not gathered: " +
+                                                                                                    unit.names);
 }
 
 layers::Tensors GatheredParameters::forward(layers::Model& model, layers::Tensors inputs) {

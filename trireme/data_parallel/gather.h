@@ -9,10 +9,10 @@
 // ZeRO-3: parameters are whole only while a layer runs.
 namespace trireme::data_parallel {
 
-/// Keeps of every bucket (a whole number of layers) this rank's share. A gathered bucket's storage points at memory that
-/// holds the whole; a released one throws "layer 'h.3' is not gathered" at every access. Parameters and everything that
-/// autograd saved of them follow, since they share the bucket's storage. Calls nest: a bucket is released when as many
-/// releases as gathers were made. All ranks gather the same layers in the same order.
+/// Keeps of every bucket (a whole number of layers) this rank's share. A gathered bucket's storage points at memory
+/// that holds the whole; a released one throws "layer 'h.3' is not gathered" at every access. Parameters and everything
+/// that autograd saved of them follow, since they share the bucket's storage. Calls nest: a bucket is released when as
+/// many releases as gathers were made. All ranks gather the same layers in the same order.
 class GatheredParameters {
  public:
   /// The parameters hold whole values now; `layout` was made with whole_layers for the group.

@@ -60,7 +60,8 @@ GradientHooks::GradientHooks(const std::vector<layers::Parameter>& parameters, G
       auto before = std::make_unique<Before>(listener, static_cast<int>(p), static_cast<int>(u));
       hooked.before = before.get();
       hooked.node->add_pre_hook(std::move(before));
-      hooked.after = hooked.node->add_post_hook(std::make_unique<After>(listener, static_cast<int>(p), static_cast<int>(u)));
+      hooked.after =
+          hooked.node->add_post_hook(std::make_unique<After>(listener, static_cast<int>(p), static_cast<int>(u)));
       hooked_.push_back(std::move(hooked));
     }
 }

@@ -19,8 +19,8 @@ class GradientListener {
   virtual void gradient_accumulated(int parameter, int user, bool arrived) = 0;
 };
 
-/// Hooks on the nodes that accumulate the gradients of all trainable parameters; removed on destruction. They sit beside
-/// a user's own hooks. Throws base::ConfigError if a parameter is hooked already: two wrappers on one model.
+/// Hooks on the nodes that accumulate the gradients of all trainable parameters; removed on destruction. They sit
+/// beside a user's own hooks. Throws base::ConfigError if a parameter is hooked already: two wrappers on one model.
 class GradientHooks {
  public:
   GradientHooks(const std::vector<layers::Parameter>& parameters, GradientListener& listener);

@@ -29,11 +29,13 @@ std::vector<uint64_t> fingerprints(const std::vector<layers::Parameter>& paramet
   for (const auto& parameter : parameters) {
     const auto& tensor = parameter.tensors[0];
     uint64_t hash = static_cast<uint64_t>(tensor._version());
-    const auto items = static_cast<int64_t>(tensor.storage().nbytes() / tensor.element_size()) - tensor.storage_offset();
+    const auto items =
+        static_cast<int64_t>(tensor.storage().nbytes() / tensor.element_size()) - tensor.storage_offset();
     const auto stride = std::max<int64_t>(1, tensor.numel() / 16);
     for (int64_t i = 0; i < std::min(tensor.numel(), items); i += stride) {
       uint64_t bits = 0;
-      std::memcpy(&bits, static_cast<const char*>(tensor.const_data_ptr()) + i * static_cast<int64_t>(tensor.element_size()),
+      std::memcpy(&bits,
+                  static_cast<const char*>(tensor.const_data_ptr()) + i * static_cast<int64_t>(tensor.element_size()),
                   std::min<size_t>(sizeof bits, tensor.element_size()));
       hash = (hash ^ bits) * 0x9E3779B97F4A7C15ull;
     }
@@ -66,7 +68,9 @@ Reducer::Reducer(std::shared_ptr<layers::FlatGradients> gradients, comm::Group g
   hooks_.emplace(parameters, static_cast<GradientListener&>(*this));
 }
 
-Reducer::~Reducer() { comm::leave_backward(this); }
+Reducer::~Reducer() {
+  comm::leave_backward(this);
+}
 
 Reducer::Bucket& Reducer::bucket_of(int parameter) {
   const auto& slot = gradients_->layout().slots[parameter];
@@ -98,7 +102,8 @@ void Reducer::gradient_coming(int parameter, int user) {
   }
   bucket.late_used = true;
   const auto& range = gradients_->layout().spaces[bucket.space].buckets[bucket.index];
-  gradients_->parameters()[parameter].tensors[user].mutable_grad() = gradients_->alias(parameter, bucket.late, range.begin);
+  gradients_->parameters()[parameter].tensors[user].mutable_grad() =
+      gradients_->alias(parameter, bucket.late, range.begin);
 }
 
 void Reducer::gradient_accumulated(int parameter, int user, bool arrived) {
@@ -134,7 +139,8 @@ void Reducer::adopt(int parameter, const at::Tensor& tensor) {
                                           " when the module was made data parallel; convert the module first"));
   const auto dense = tensor.grad().is_sparse() ? tensor.grad().to_dense() : tensor.grad();
   const auto& users = gradients_->parameters()[parameter].tensors;
-  const bool live = std::any_of(users.begin(), users.end(), [&](const at::Tensor& t) { return gradients_->installed(parameter, t); });
+  const bool live =
+      std::any_of(users.begin(), users.end(), [&](const at::Tensor& t) { return gradients_->installed(parameter, t); });
   if (live)  // another user of a tied parameter was first
     slot.add_(dense);
   else
@@ -166,7 +172,8 @@ void Reducer::launch(Bucket& bucket) {
   for (int p : bucket.parameters) {
     const auto& tensors = gradients_->parameters()[p].tensors;
     // no gradient at all on this rank: the slot may hold an old one
-    const bool none = std::none_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return t.grad().defined(); });
+    const bool none =
+        std::none_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return t.grad().defined(); });
     if (none)
       gradients_->alias(p).zero_();
     else
@@ -198,8 +205,9 @@ void Reducer::finish() {
     const std::string text = error.what();
     if (text.find("did not arrive") == std::string::npos && text.find("did not enter") == std::string::npos) throw;
     // all completed the previous pass together, so whoever is missing has not begun this one
-    throw base::CommError(base::text_of(text, "; it has made ", counters_.passes - 1, " synchronised backwards, this rank ",
-                                        counters_.passes, "; use join() or no_sync()"));
+    throw base::CommError(base::text_of(text, "; it has made ", counters_.passes - 1,
+                                        " synchronised backwards, this rank ", counters_.passes,
+                                        "; use join() or no_sync()"));
   }
   before_step_.clear();
   if (events_.finished) events_.finished();
@@ -218,7 +226,8 @@ void Reducer::exchange_control(bool failed) {
   group_.all_reduce(control_).wait();
   for (auto& bucket : buckets_) bucket.work.wait();
   const auto* in = control_.data_ptr<double>();
-  if (*in++ > 0 && !failed) throw base::CommError("the backward of another rank failed; the gradients of this step are worthless");
+  if (*in++ > 0 && !failed)
+    throw base::CommError("the backward of another rank failed; the gradients of this step are worthless");
   reduce_late(std::vector<double>(in, in + buckets_.size()));
   in += buckets_.size();
   for (size_t p = 0; p < used_here_.size(); ++p) {
@@ -276,8 +285,9 @@ void Reducer::check_stepped_unreduced() {
   const auto now = fingerprints(gradients_->parameters());
   for (size_t p = 0; p < now.size(); ++p)
     if (now[p] != before_step_[p])
-      throw base::CommError("the optimizer stepped on gradients that were not reduced: " + gradients_->parameters()[p].name +
-                            " changed after a backward under no_sync(); run the last backward of a step outside the guard");
+      throw base::CommError(
+          "the optimizer stepped on gradients that were not reduced: " + gradients_->parameters()[p].name +
+          " changed after a backward under no_sync(); run the last backward of a step outside the guard");
 }
 
 }  // namespace trireme::data_parallel

@@ -15,8 +15,8 @@ namespace trireme::data_parallel {
 struct ReducerOptions {
   /// true: a bucket is reduced as soon as its last gradient is there; false: all of them at the end of backward.
   bool overlap = true;
-  /// Where the average of a bucket goes: false: whole to every rank (ZeRO 0 and 1), true: each rank's share to that rank
-  /// (ZeRO 2 and 3), the rest of its bucket is then undefined.
+  /// Where the average of a bucket goes: false: whole to every rank (ZeRO 0 and 1), true: each rank's share to that
+  /// rank (ZeRO 2 and 3), the rest of its bucket is then undefined.
   bool shard_gradients = false;
 };
 
@@ -24,9 +24,9 @@ struct ReducerOptions {
 ///
 /// It is a state machine: begin() opens a synchronised pass, ready(parameter) says that a gradient is complete in this
 /// pass, finish() closes it. Buckets are launched in their order on every rank, so one unused parameter delays its
-/// bucket and the later ones to finish(), which is right without any flag. While synchronised() is on, the first hook of
-/// a backward calls begin() and the end of the outermost backward calls finish(); a trainer or a pipeline executor calls
-/// both itself. Outside a pass, gradients just accumulate.
+/// bucket and the later ones to finish(), which is right without any flag. While synchronised() is on, the first hook
+/// of a backward calls begin() and the end of the outermost backward calls finish(); a trainer or a pipeline executor
+/// calls both itself. Outside a pass, gradients just accumulate.
 ///
 /// finish() ends with the one control message of a step: an fp64 all-reduce of flags (a failed backward, late
 /// gradients, which parameters are used on any rank) and of the caller's own numbers.
@@ -108,8 +108,8 @@ class Reducer final : public comm::BackwardObserver, private GradientListener {
   std::vector<std::vector<char>> fired_;        // [parameter][user], in this pass
   std::vector<char> used_here_;                 // [parameter], since the last finish
   std::vector<char> used_anywhere_;
-  std::vector<uint64_t> before_step_;       // [parameter] fingerprints while gradients wait for a synchronised pass
-  size_t next_ = 0;                         // bucket to launch next
+  std::vector<uint64_t> before_step_;  // [parameter] fingerprints while gradients wait for a synchronised pass
+  size_t next_ = 0;                    // bucket to launch next
   bool in_pass_ = false;
   bool engine_ends_pass_ = false;  // begun by a hook
   bool accumulating_ = false;      // inside a backward that only accumulates

@@ -27,7 +27,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 void compare_models(const comm::Group& group, const std::vector<layers::Parameter>& parameters,
                     const std::vector<layers::Buffer>& buffers) {
   std::string own;
-  for (const auto& parameter : parameters) own += "parameter " + parameter.name + " " + describe(parameter.tensors[0]) + "\n";
+  for (const auto& parameter : parameters)
+    own += "parameter " + parameter.name + " " + describe(parameter.tensors[0]) + "\n";
   for (const auto& buffer : buffers) own += "buffer " + buffer.name + " " + describe(buffer.tensor) + "\n";
   const auto texts = comm::all_gather_strings(group, own);
   const auto first = lines_of(texts[0]);
@@ -37,8 +38,9 @@ void compare_models(const comm::Group& group, const std::vector<layers::Paramete
     size_t i = 0;
     while (i < first.size() && i < other.size() && first[i] == other[i]) ++i;
     throw base::ConfigError(base::text_of("the ranks hold different models: rank ", group.ranks()[0], " has ",
-                                          i < first.size() ? first[i] : "nothing more", ", rank ", group.ranks()[r], " has ",
-                                          i < other.size() ? other[i] : "nothing more", "; build the same module on every rank"));
+                                          i < first.size() ? first[i] : "nothing more", ", rank ", group.ranks()[r],
+                                          " has ", i < other.size() ? other[i] : "nothing more",
+                                          "; build the same module on every rank"));
   }
 }
 

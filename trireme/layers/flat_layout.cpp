@@ -7,7 +7,9 @@
 namespace trireme::layers {
 namespace {
 
-int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace
 
@@ -34,7 +36,9 @@ FlatLayout flat_layout(const std::vector<FlatParameter>& parameters, const FlatO
     const bool full = !space.buckets.empty() && options.bucket_elements > 0 && may_close &&
                       space.size - space.buckets.back().begin >= options.bucket_elements;
     if (space.buckets.empty() || full) {
-      if (full) space.size = space.buckets.back().end = space.buckets.back().begin + round_up(space.size - space.buckets.back().begin, unit);
+      if (full)
+        space.size = space.buckets.back().end =
+            space.buckets.back().begin + round_up(space.size - space.buckets.back().begin, unit);
       space.buckets.push_back({space.size, space.size, {}});
     }
     last_layer[index] = parameter.layer;

@@ -25,9 +25,9 @@ struct FlatParameter {
 };
 
 struct FlatOptions {
-  int ranks = 1;                  // of the group that shares a bucket
-  int64_t bucket_elements = 0;    // a bucket is closed once it holds this many; 0: one bucket a space
-  bool whole_layers = false;      // ZeRO-3: a bucket is a whole number of layers
+  int ranks = 1;                // of the group that shares a bucket
+  int64_t bucket_elements = 0;  // a bucket is closed once it holds this many; 0: one bucket a space
+  bool whole_layers = false;    // ZeRO-3: a bucket is a whole number of layers
   int64_t page_bytes = 4096;
 };
 

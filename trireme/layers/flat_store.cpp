@@ -66,7 +66,9 @@ FlatGradients::FlatGradients(std::vector<Parameter> parameters, FlatLayout layou
     flat_.push_back(space.trainable ? group.allocate({space.size}, space.dtype) : at::Tensor());
 }
 
-bool FlatGradients::trainable(int parameter) const { return layout_.spaces[layout_.slots[parameter].space].trainable; }
+bool FlatGradients::trainable(int parameter) const {
+  return layout_.spaces[layout_.slots[parameter].space].trainable;
+}
 
 at::Tensor FlatGradients::bucket(int space, int bucket) const {
   const auto& range = layout_.spaces[space].buckets[bucket];
@@ -96,19 +98,22 @@ void FlatGradients::zero() const {
 FlatParameters::FlatParameters(const std::vector<Parameter>& parameters, const FlatLayout& layout)
     : parameters_(parameters), slots_(layout.slots) {
   at::NoGradGuard no_grad;
-  for (const auto& space : layout.spaces) flat_.push_back(at::zeros({space.size}, at::TensorOptions().dtype(space.dtype)));
+  for (const auto& space : layout.spaces)
+    flat_.push_back(at::zeros({space.size}, at::TensorOptions().dtype(space.dtype)));
   for (size_t i = 0; i < parameters_.size(); ++i) {
     auto& tensors = parameters_[i].tensors;
     auto slot = on_storage(flat_[slots_[i].space], slots_[i].begin, tensors[0].sizes());
     slot.copy_(tensors[0]);
-    for (auto& tensor : tensors) tensor.set_data(on_storage(flat_[slots_[i].space], slots_[i].begin, tensors[0].sizes()));
+    for (auto& tensor : tensors)
+      tensor.set_data(on_storage(flat_[slots_[i].space], slots_[i].begin, tensors[0].sizes()));
   }
 }
 
 void FlatParameters::check_in_place() const {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const auto& flat = flat_[slots_[i].space];
-    const auto* expected = static_cast<const char*>(flat.const_data_ptr()) + slots_[i].begin * static_cast<int64_t>(flat.element_size());
+    const auto* expected =
+        static_cast<const char*>(flat.const_data_ptr()) + slots_[i].begin * static_cast<int64_t>(flat.element_size());
     for (const auto& tensor : parameters_[i].tensors)
       if (tensor.numel() && tensor.const_data_ptr() != expected)
         throw base::ConfigError("parameter " + parameters_[i].name +

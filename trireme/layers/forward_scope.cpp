@@ -5,9 +5,15 @@ namespace {
 thread_local ForwardState current;
 }
 
-const ForwardState& forward_state() { return current; }
+const ForwardState& forward_state() {
+  return current;
+}
 
-ForwardScope::ForwardScope(const ForwardState& state) : previous_(current) { current = state; }
-ForwardScope::~ForwardScope() { current = previous_; }
+ForwardScope::ForwardScope(const ForwardState& state) : previous_(current) {
+  current = state;
+}
+ForwardScope::~ForwardScope() {
+  current = previous_;
+}
 
 }  // namespace trireme::layers

@@ -20,7 +20,7 @@ struct LossSum {
 
 /// Rules for the parameters of one name.
 struct ParameterGroup {
-  bool weight_decay = true;      // false: exempt from the optimizer's weight_decay
+  bool weight_decay = true;        // false: exempt from the optimizer's weight_decay
   double learning_rate_scale = 1;  // times the schedule's rate
 };
 

@@ -10,7 +10,8 @@
 namespace trireme::layers {
 
 void Layers::append(Entry entry) {
-  const bool repeated = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.name == entry.name; });
+  const bool repeated =
+      std::any_of(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.name == entry.name; });
   if (repeated) throw base::ConfigError("two layers are called '" + entry.name + "'; give each its own name");
   entries_.push_back(std::move(entry));
 }

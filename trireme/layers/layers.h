@@ -46,8 +46,8 @@ class Layers {
 
   /// Appends a layer. `name` is unique; it may hold dots ("h.0"). An empty name keeps the parameters' own names.
   /// `factory` is called with a BuildContext or with nothing and returns a Layer, or any torch module (or its holder)
-  /// whose forward maps one tensor to one tensor. Before a module that is not a Layer is built, the default generator is
-  /// seeded with a hash of (seed, name).
+  /// whose forward maps one tensor to one tensor. Before a module that is not a Layer is built, the default generator
+  /// is seeded with a hash of (seed, name).
   template <class F>
   void add(std::string name, F factory, LayerOptions options = {});
 
@@ -66,7 +66,8 @@ template <class Plain>
 class Wrapped final : public Layer {
  public:
   explicit Wrapped(std::shared_ptr<Plain> module) : module_(std::move(module)) {
-    for (auto& item : module_->named_parameters(false)) register_parameter(item.key(), item.value(), item.value().requires_grad());
+    for (auto& item : module_->named_parameters(false))
+      register_parameter(item.key(), item.value(), item.value().requires_grad());
     for (auto& item : module_->named_buffers(false)) register_buffer(item.key(), item.value());
     for (auto& item : module_->named_children()) register_module(item.key(), item.value());
   }
@@ -88,7 +89,9 @@ std::shared_ptr<Layer> as_layer(std::shared_ptr<M> module) {
     return std::make_shared<Wrapped<M>>(std::move(module));
 }
 template <class Holder>
-  requires requires(Holder h) { h.ptr(); }
+requires requires(Holder h) {
+  h.ptr();
+}
 std::shared_ptr<Layer> as_layer(Holder holder) {
   return as_layer(holder.ptr());
 }

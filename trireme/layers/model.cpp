@@ -7,7 +7,9 @@
 namespace trireme::layers {
 namespace {
 
-std::string full_name(const std::string& layer, const std::string& own) { return layer.empty() ? own : layer + "." + own; }
+std::string full_name(const std::string& layer, const std::string& own) {
+  return layer.empty() ? own : layer + "." + own;
+}
 
 // "head.weight" tied to "wte.weight" -> the name of the weight it shares; its own name otherwise
 std::string shared_name(const LayerOptions& options, const std::string& name) {
@@ -30,23 +32,26 @@ Model::Model(const Layers& layers, uint64_t seed, int first, int last) {
     for (const auto& item : layer->named_parameters()) {
       const auto name = full_name(entry.name, item.key());
       const auto target = shared_name(entry.options, name);
-      auto known = std::find_if(parameters_.begin(), parameters_.end(), [&](const auto& p) { return p.name == target; });
+      auto known =
+          std::find_if(parameters_.begin(), parameters_.end(), [&](const auto& p) { return p.name == target; });
       if (target == name) {
         parameters_.push_back({name, {item.value()}, i - first});
         continue;
       }
       ++ties;
       if (known == parameters_.end())
-        throw base::ConfigError("layer '" + entry.name + "' ties " + name + " to " + target + ", which no earlier layer has");
+        throw base::ConfigError("layer '" + entry.name + "' ties " + name + " to " + target +
+                                ", which no earlier layer has");
       if (known->tensors[0].sizes() != item.value().sizes())
-        throw base::ConfigError(base::text_of("layer '", entry.name, "' ties ", name, " ", item.value().sizes(), " to ", target,
-                                              " ", known->tensors[0].sizes(), "; the shapes differ"));
+        throw base::ConfigError(base::text_of("layer '", entry.name, "' ties ", name, " ", item.value().sizes(), " to ",
+                                              target, " ", known->tensors[0].sizes(), "; the shapes differ"));
       known->tensors.push_back(item.value());
     }
     if (ties != entry.options.tied.size())
       throw base::ConfigError("layer '" + entry.name + "' ties '" + entry.options.tied.front().first +
                               "', which is no parameter of it");
-    for (const auto& item : layer->named_buffers()) buffers_.push_back({full_name(entry.name, item.key()), item.value()});
+    for (const auto& item : layer->named_buffers())
+      buffers_.push_back({full_name(entry.name, item.key()), item.value()});
   }
 }
 

@@ -11,9 +11,9 @@ namespace trireme::layers {
 
 /// One weight of a model. A tied weight has several tensors (one a layer that uses it) but one value and one gradient.
 struct Parameter {
-  std::string name;                // full name, "h.0.attn.c_attn.weight"; of the first user if tied
+  std::string name;                 // full name, "h.0.attn.c_attn.weight"; of the first user if tied
   std::vector<at::Tensor> tensors;  // the leaves that autograd sees, at least one; equal shapes
-  int layer = 0;                   // of the first user
+  int layer = 0;                    // of the first user
 };
 
 struct Buffer {

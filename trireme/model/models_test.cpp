@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
-#include <cstdio>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <numeric>

@@ -34,9 +34,10 @@ ScheduleProof verify(const Schedule& schedule, int micro_batches) {
           proof.problem = base::text_of("rank ", rank, " repeats an action of micro-batch ", m);
           return proof;
         }
-        const bool may = kind == ActionKind::F   ? stage == 0 || has(ActionKind::F, stage - 1, m)
-                         : kind == ActionKind::B ? has(ActionKind::F, stage, m) && (stage == stages - 1 || has(ActionKind::B, stage + 1, m))
-                                                 : has(ActionKind::B, stage, m);
+        const bool may = kind == ActionKind::F ? stage == 0 || has(ActionKind::F, stage - 1, m)
+                         : kind == ActionKind::B
+                             ? has(ActionKind::F, stage, m) && (stage == stages - 1 || has(ActionKind::B, stage + 1, m))
+                             : has(ActionKind::B, stage, m);
         if (!may) break;
         done.insert({kind, stage, m});
         held[rank] += kind == ActionKind::F ? 1 : kind == ActionKind::B ? -1 : 0;

@@ -25,12 +25,13 @@ using Schedule = std::vector<std::vector<Action>>;
 Schedule gpipe(int stages, int micro_batches);
 
 struct ScheduleProof {
-  bool complete = false;                 // every stage runs F and B of every micro-batch once, and no deadlock is possible
-  std::string problem;                   // what is wrong, if anything
-  std::vector<int> peak_in_flight;       // [rank]: most micro-batches whose activations are held at once
+  bool complete = false;            // every stage runs F and B of every micro-batch once, and no deadlock is possible
+  std::string problem;              // what is wrong, if anything
+  std::vector<int> peak_in_flight;  // [rank]: most micro-batches whose activations are held at once
 };
 
-/// Runs the schedule on paper: an F needs the F of the stage before, a B the rank's own F and the B of the stage behind.
+/// Runs the schedule on paper: an F needs the F of the stage before, a B the rank's own F and the B of the stage
+/// behind.
 ScheduleProof verify(const Schedule& schedule, int micro_batches);
 
 }  // namespace trireme::pipeline_parallel

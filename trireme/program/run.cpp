@@ -46,7 +46,9 @@ void settle_threads(const CommandLine& command, int ranks_here, int rank) {
 }
 
 comm::World join_world(const spec::Config& config) {
-  const auto milliseconds = [](auto duration) { return std::chrono::duration_cast<std::chrono::milliseconds>(duration); };
+  const auto milliseconds = [](auto duration) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(duration);
+  };
   return comm::World::from_environment({.backend = config.communication.backend,
                                         .timeout = milliseconds(config.communication.timeout),
                                         .first_step_timeout = milliseconds(config.communication.first_step_timeout)});
@@ -67,7 +69,8 @@ bool is_byte_model(const spec::Config& config) {
 int train(const CommandLine& command, const spec::Config& config, const Flavour& flavour, const comm::World& world,
           const std::string& program) {
   train::RunRequest request;
-  request.folder = {command.out, std::filesystem::path(command.files.front()).stem().string(), command.resume, command.overwrite};
+  request.folder = {command.out, std::filesystem::path(command.files.front()).stem().string(), command.resume,
+                    command.overwrite};
   request.resume_command = program + " train " + command.files.front();
   if (is_byte_model(config)) request.decode = decode_bytes;
   return train::run_training(flavour.job(config), config, request, world);
@@ -80,15 +83,18 @@ int prove(const CommandLine& command, const spec::Config& config, const Flavour&
   return proof.equal() ? 0 : 1;
 }
 
-int become_rank(const CommandLine& command, const Flavour& flavour, const launch::RankVariables& place, const std::string& program) {
+int become_rank(const CommandLine& command, const Flavour& flavour, const launch::RankVariables& place,
+                const std::string& program) {
   // Trireme's own launcher puts the prefix before every line
-  if (place.world_size > 1 && !std::getenv(launch::launcher_variable)) base::set_log_prefix(base::text_of("[rank ", place.rank, "] "));
+  if (place.world_size > 1 && !std::getenv(launch::launcher_variable))
+    base::set_log_prefix(base::text_of("[rank ", place.rank, "] "));
   settle_threads(command, place.local_world_size, place.rank);
   const auto config = spec::load_config(cli::config_source(command), place.world_size,
                                         flavour.models ? *flavour.models : spec::reference_models());
   base::set_log_level(base::log_level_named(config.logging.level));
   const auto world = join_world(config);
-  return command.verb == Verb::Train ? train(command, config, flavour, world, program) : prove(command, config, flavour, world);
+  return command.verb == Verb::Train ? train(command, config, flavour, world, program)
+                                     : prove(command, config, flavour, world);
 }
 
 int eval(const CommandLine& command, const Flavour& flavour) {
@@ -109,8 +115,11 @@ int sample(const CommandLine& command, const Flavour& flavour) {
     throw base::UsageError(base::text_of("sample prints bytes, the vocabulary of ", command.files.front(), " has ",
                                          stored.gpt2->vocab_size, " tokens; a tokenizer is not built yet"));
   const std::string prompt = command.prompt.empty() ? "\n" : command.prompt;
-  train::SampleRequest request{.prompt = {}, .length = command.length, .context = stored.gpt2->n_positions,
-                               .temperature = command.temperature, .seed = static_cast<uint64_t>(command.seed)};
+  train::SampleRequest request{.prompt = {},
+                               .length = command.length,
+                               .context = stored.gpt2->n_positions,
+                               .temperature = command.temperature,
+                               .seed = static_cast<uint64_t>(command.seed)};
   for (unsigned char c : prompt) request.prompt.push_back(c);
   std::cout << command.prompt << decode_bytes(train::sample(*stored.model, request)) << std::endl;
   return 0;
@@ -121,15 +130,18 @@ int run_flavour(int argc, char** argv, const Flavour& flavour) {
     const std::string program = std::filesystem::path(argv[0]).filename() == "trireme-rank" ? "trireme" : argv[0];
     const auto command = cli::parse_command_line(argc, argv, program);
     switch (command.verb) {
-      case Verb::Eval: return eval(command, flavour);
-      case Verb::Sample: return sample(command, flavour);
+      case Verb::Eval:
+        return eval(command, flavour);
+      case Verb::Sample:
+        return sample(command, flavour);
       case Verb::Train:
       case Verb::Prove:
         if (const auto place = started_as_rank()) return become_rank(command, flavour, *place, program);
         break;
       case Verb::Help:
       case Verb::Check:
-      case Verb::Launch: break;
+      case Verb::Launch:
+        break;
     }
     return cli::run_verb(command, std::filesystem::read_symlink("/proc/self/exe").string(), flavour.models);
   });
@@ -143,7 +155,8 @@ int run(int argc, char** argv, const JobFactory& job, const std::function<void(b
 
 int run_reference_models(int argc, char** argv) {
   const auto without_data = [](const spec::Config& config) {
-    return std::holds_alternative<spec::Gpt2Spec>(config.model) ? model::job_on_random_tokens(config) : model::job_for(config);
+    return std::holds_alternative<spec::Gpt2Spec>(config.model) ? model::job_on_random_tokens(config)
+                                                                : model::job_for(config);
   };
   return run_flavour(argc, argv, {model::job_for, without_data, std::nullopt});
 }

@@ -22,9 +22,12 @@ namespace {
 
 at::ScalarType torch_type(base::DType dtype, const std::string& tensor, const std::string& file) {
   switch (dtype) {
-    case base::DType::F32: return at::kFloat;
-    case base::DType::F16: return at::kHalf;
-    case base::DType::BF16: return at::kBFloat16;
+    case base::DType::F32:
+      return at::kFloat;
+    case base::DType::F16:
+      return at::kHalf;
+    case base::DType::BF16:
+      return at::kBFloat16;
     default:
       throw base::DataError(base::text_of("tensor ", tensor, " of ", file, " is ", base::name_of(dtype),
                                           "; weights are F32, F16 or BF16"));
@@ -32,7 +35,8 @@ at::ScalarType torch_type(base::DType dtype, const std::string& tensor, const st
 }
 
 // transformers writes the names with and without its model's own prefix
-const base::TensorEntry& find_weight(const base::SafetensorsFile& file, const std::string& name, const std::string& path) {
+const base::TensorEntry& find_weight(const base::SafetensorsFile& file, const std::string& name,
+                                     const std::string& path) {
   for (const auto& candidate : {name, "transformer." + name})
     if (const auto* entry = file.find(candidate)) return *entry;
   throw base::DataError("tensor " + name + " is not in " + path);
@@ -45,10 +49,11 @@ void load_export(const std::string& path, const layers::Model& model) {
     const auto& tensor = parameter.tensors[0];
     const auto& entry = find_weight(file, parameter.name, path);
     if (entry.shape != tensor.sizes().vec())
-      throw base::DataError(base::text_of("tensor ", parameter.name, " of ", path, " has shape ", at::IntArrayRef(entry.shape),
-                                          ", the model's is ", tensor.sizes()));
+      throw base::DataError(base::text_of("tensor ", parameter.name, " of ", path, " has shape ",
+                                          at::IntArrayRef(entry.shape), ", the model's is ", tensor.sizes()));
     const auto bytes = file.bytes(entry);
-    const auto stored = at::from_blob(const_cast<std::byte*>(bytes.data()), entry.shape, torch_type(entry.dtype, entry.name, path));
+    const auto stored =
+        at::from_blob(const_cast<std::byte*>(bytes.data()), entry.shape, torch_type(entry.dtype, entry.name, path));
     for (auto user : parameter.tensors) user.detach().copy_(stored);
   }
 }
@@ -77,7 +82,8 @@ StoredModel built(layers::Job job, std::optional<spec::Gpt2Spec> gpt2) {
 StoredModel open_checkpoint(const std::string& folder, const JobFactory& job) {
   const checkpoint::Checkpoint saved(folder);
   const auto& state = saved.state();
-  if (!state.contains("config")) throw base::DataError("checkpoint " + folder + " was not written by a training run; it has no configuration");
+  if (!state.contains("config"))
+    throw base::DataError("checkpoint " + folder + " was not written by a training run; it has no configuration");
   const auto& config_json = state.at("config");
   base::Violations violations;
   spec::ModelSpec spec;
@@ -105,7 +111,8 @@ StoredModel open_export(const std::string& folder) {
 }  // namespace
 
 StoredModel open_stored(const std::string& folder, const JobFactory& job) {
-  if (!fs::is_directory(folder)) throw base::DataError("there is no folder " + folder + "; name a run, a checkpoint or an export");
+  if (!fs::is_directory(folder))
+    throw base::DataError("there is no folder " + folder + "; name a run, a checkpoint or an export");
   if (fs::exists(folder + "/model.safetensors")) return open_export(folder);
   if (const auto newest = checkpoint::newest(folder)) return open_checkpoint(*newest, job);
   return open_checkpoint(folder, job);
@@ -116,8 +123,8 @@ train::Trainer::Evaluation evaluate_stored(const StoredModel& stored, const std:
   if (stored.gpt2) {
     if (data_path.empty()) throw base::UsageError("eval needs data; use --data FILE");
     auto tokens = std::make_shared<const base::TokenFile>(data_path);
-    dataset = std::make_shared<data::TokenDataset>(tokens, data::TokenRange{0, tokens->size()}, stored.gpt2->n_positions,
-                                                   stored.gpt2->vocab_size);
+    dataset = std::make_shared<data::TokenDataset>(tokens, data::TokenRange{0, tokens->size()},
+                                                   stored.gpt2->n_positions, stored.gpt2->vocab_size);
   } else if (!data_path.empty()) {
     throw base::UsageError("--data is for gpt2 models; this job brings its own data");
   }

@@ -42,10 +42,13 @@ TEST(Reference, defaults_are_legal) {
     for (const Key& key : *table) {
       if (key.status != Status::Built || !key.shown_default.empty()) continue;
       const base::Json value = value_in(key, draft);
-      if (key.kind == Kind::Integer) EXPECT_TRUE(value >= key.least && value <= key.most) << key.path;
-      if (key.kind == Kind::Text)
+      if (key.kind == Kind::Integer) {
+        EXPECT_TRUE(value >= key.least && value <= key.most) << key.path;
+      }
+      if (key.kind == Kind::Text) {
         EXPECT_NE(std::find(key.choices.begin(), key.choices.end(), value.get<std::string>()), key.choices.end())
             << key.path;
+      }
     }
   }
 }

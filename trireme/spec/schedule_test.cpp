@@ -77,8 +77,12 @@ TEST(ScheduleCases, B131_warm_up_of_0_or_1_step) {
             ASSERT_TRUE(std::isfinite(rate) && rate >= 0 && rate <= 0.5)
                 << type << shape << warmup << "/" << total << " step " << k << ": " << rate;
           }
-          if (warmup == 0) EXPECT_EQ(learning_rate(config, 0), 0.5) << type << " total " << total;
-          if (warmup == 1) EXPECT_EQ(learning_rate(config, 0), 0) << type;
+          if (warmup == 0) {
+            EXPECT_EQ(learning_rate(config, 0), 0.5) << type << " total " << total;
+          }
+          if (warmup == 1) {
+            EXPECT_EQ(learning_rate(config, 0), 0) << type;
+          }
         }
       }
     }

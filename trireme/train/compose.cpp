@@ -19,7 +19,8 @@ layers::ParameterGroup group_of(const layers::Job& job, const std::string& name)
 
 // neighbours with the same rules become one segment, the padding between them included: it is zero and stays zero
 std::vector<optim::Segment> segments_of(const layers::Job& job, const layers::FlatSpace& space,
-                                        const layers::FlatLayout& layout, const std::vector<layers::Parameter>& parameters) {
+                                        const layers::FlatLayout& layout,
+                                        const std::vector<layers::Parameter>& parameters) {
   std::vector<optim::Segment> segments;
   for (const auto& bucket : space.buckets)
     for (int p : bucket.parameters) {
@@ -27,7 +28,8 @@ std::vector<optim::Segment> segments_of(const layers::Job& job, const layers::Fl
       const auto group = group_of(job, parameters[p].name);
       const auto begin = layout.slots[p].begin;
       const auto end = begin + parameters[p].tensors[0].numel();
-      if (!segments.empty() && segments.back().decay == group.weight_decay && segments.back().lr_scale == group.learning_rate_scale)
+      if (!segments.empty() && segments.back().decay == group.weight_decay &&
+          segments.back().lr_scale == group.learning_rate_scale)
         segments.back().end = end;
       else
         segments.push_back({begin, end, group.weight_decay, group.learning_rate_scale});
@@ -61,8 +63,7 @@ Composition compose(const layers::Job& job, const spec::Config& config, const co
   for (const auto& p : flat)
     if (p.trainable && p.dtype != at::kFloat)
       throw base::ConfigError(base::text_of("parameter ", p.name, " is ", p.dtype, "; only float32 is trained so far"));
-  const auto elements =
-      config.zero.reduce_bucket_size.value_or(layers::bucket_elements_for(flat, data_ranks.size()));
+  const auto elements = config.zero.reduce_bucket_size.value_or(layers::bucket_elements_for(flat, data_ranks.size()));
   const auto layout = layers::flat_layout(flat, {.ranks = data_ranks.size(), .bucket_elements = elements});
   auto flat_parameters = std::make_unique<layers::FlatParameters>(parameters, layout);
   auto gradients = std::make_shared<layers::FlatGradients>(parameters, layout, data_ranks);
@@ -85,17 +86,20 @@ Composition compose(const layers::Job& job, const spec::Config& config, const co
     const auto& space = layout.spaces[s];
     if (!space.trainable) continue;
     buckets += space.buckets.size();
-    ranges.push_back({static_cast<int>(s), std::make_unique<optim::FlatOptimizer>(
-                                               config.optimizer, flat_parameters->flat(static_cast<int>(s)),
-                                               gradients->flat(static_cast<int>(s)), segments_of(job, space, layout, parameters))});
+    ranges.push_back(
+        {static_cast<int>(s), std::make_unique<optim::FlatOptimizer>(
+                                  config.optimizer, flat_parameters->flat(static_cast<int>(s)),
+                                  gradients->flat(static_cast<int>(s)), segments_of(job, space, layout, parameters))});
   }
 
-  std::vector<std::string> notes{base::text_of(
-      "gradients: ", buckets, " buckets of about ", base::format_bytes(elements * 4), config.zero.reduce_bucket_size ? "" : " (chosen)",
-      ", all-reduce ", config.zero.overlap_comm ? "overlapped with backward" : "after backward", " over ", data_ranks.size(),
-      " ranks, backend ", data_ranks.backend())};
-  return {std::move(mesh),      std::move(data_ranks), std::move(model),  std::move(flat_parameters), std::move(gradients),
-          std::move(reducer), std::move(ranges),     std::move(probe), std::move(notes)};
+  std::vector<std::string> notes{base::text_of("gradients: ", buckets, " buckets of about ",
+                                               base::format_bytes(elements * 4),
+                                               config.zero.reduce_bucket_size ? "" : " (chosen)", ", all-reduce ",
+                                               config.zero.overlap_comm ? "overlapped with backward" : "after backward",
+                                               " over ", data_ranks.size(), " ranks, backend ", data_ranks.backend())};
+  return {std::move(mesh),      std::move(data_ranks), std::move(model),  std::move(flat_parameters),
+          std::move(gradients), std::move(reducer),    std::move(ranges), std::move(probe),
+          std::move(notes)};
 }
 
 }  // namespace trireme::train

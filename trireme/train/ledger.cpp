@@ -22,7 +22,9 @@ double nominal_items(int64_t items) {
   return items <= 1 ? 1.0 : std::exp2(std::round(std::log2(static_cast<double>(items))));
 }
 
-double backward_scale(const ScaleInputs& inputs) { return inputs.loss_scale / inputs.nominal; }
+double backward_scale(const ScaleInputs& inputs) {
+  return inputs.loss_scale / inputs.nominal;
+}
 
 double optimizer_scale(const ScaleInputs& inputs) {
   return inputs.nominal * inputs.ranks / (inputs.loss_scale * inputs.global_count);
@@ -37,8 +39,8 @@ ScaleLedger ledger_of(const ScaleInputs& inputs) {
 void check_probe(double scaled_gradient, const ScaleInputs& inputs) {
   const auto ledger = ledger_of(inputs);
   // the probe's gradient is a fp32 sum of a few counts
-  TRIREME_CHECK(std::abs(scaled_gradient - 1) < 1e-5, "the probe's gradient is ", scaled_gradient, ", not 1; ", ledger.text(),
-                "; product times count ", ledger.product() * inputs.global_count);
+  TRIREME_CHECK(std::abs(scaled_gradient - 1) < 1e-5, "the probe's gradient is ", scaled_gradient, ", not 1; ",
+                ledger.text(), "; product times count ", ledger.product() * inputs.global_count);
 }
 
 }  // namespace trireme::train

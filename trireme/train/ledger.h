@@ -27,7 +27,7 @@ double nominal_items(int64_t items);
 struct ScaleInputs {
   double nominal = 1;
   double loss_scale = 1;
-  int ranks = 1;          // over which the gradient is averaged
+  int ranks = 1;            // over which the gradient is averaged
   double global_count = 0;  // items of the whole step
 };
 

@@ -37,16 +37,20 @@ double tick_distance(double range, double count) {
 std::string escaped(const std::string& text) {
   std::string out;
   for (char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '&') out += "&amp;";
-    else out += c;
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '&')
+      out += "&amp;";
+    else
+      out += c;
   }
   return out;
 }
 
 }  // namespace
 
-std::string loss_plot(const std::string& title, const std::vector<LossPoint>& training, const std::vector<LossPoint>& validation) {
+std::string loss_plot(const std::string& title, const std::vector<LossPoint>& training,
+                      const std::vector<LossPoint>& validation) {
   double last = 1, low = 1e300, high = -1e300;
   for (const auto* points : {&training, &validation})
     for (const auto& point : *points) {
@@ -66,17 +70,21 @@ std::string loss_plot(const std::string& title, const std::vector<LossPoint>& tr
   for (double tick = std::ceil(low / tick_distance(high - low, 6)) * tick_distance(high - low, 6); tick <= high;
        tick += tick_distance(high - low, 6))
     svg << "<line x1=\"" << left << "\" x2=\"" << width - right << "\" y1=\"" << y(tick) << "\" y2=\"" << y(tick)
-        << "\" stroke=\"#ddd\"/><text x=\"" << left - 6 << "\" y=\"" << y(tick) + 4 << "\" text-anchor=\"end\">" << tick << "</text>\n";
+        << "\" stroke=\"#ddd\"/><text x=\"" << left - 6 << "\" y=\"" << y(tick) + 4 << "\" text-anchor=\"end\">" << tick
+        << "</text>\n";
   for (double tick = 0; tick <= last; tick += tick_distance(last, 8))
-    svg << "<text x=\"" << x(tick) << "\" y=\"" << height - bottom + 18 << "\" text-anchor=\"middle\">" << tick << "</text>\n";
-  svg << "<text x=\"" << (left + width - right) / 2 << "\" y=\"" << height - 8 << "\" text-anchor=\"middle\">optimizer step</text>\n";
+    svg << "<text x=\"" << x(tick) << "\" y=\"" << height - bottom + 18 << "\" text-anchor=\"middle\">" << tick
+        << "</text>\n";
+  svg << "<text x=\"" << (left + width - right) / 2 << "\" y=\"" << height - 8
+      << "\" text-anchor=\"middle\">optimizer step</text>\n";
 
   svg << "<polyline fill=\"none\" stroke=\"#1f77b4\" stroke-width=\"1.5\" points=\"";
   for (const auto& point : thinned(training, 1000)) svg << x(point.step) << "," << y(point.loss) << " ";
   svg << "\"/>\n";
   for (const auto& point : validation)
     svg << "<circle cx=\"" << x(point.step) << "\" cy=\"" << y(point.loss) << "\" r=\"4\" fill=\"#d62728\"/>\n";
-  svg << "<text x=\"" << width - right << "\" y=\"22\" text-anchor=\"end\"><tspan fill=\"#1f77b4\">training loss</tspan>"
+  svg << "<text x=\"" << width - right
+      << "\" y=\"22\" text-anchor=\"end\"><tspan fill=\"#1f77b4\">training loss</tspan>"
       << (validation.empty() ? "" : " <tspan fill=\"#d62728\">validation loss</tspan>") << "</text>\n</svg>\n";
   return svg.str();
 }

@@ -12,6 +12,7 @@ struct LossPoint {
 
 /// An SVG picture of the training loss over the steps, and of the validation loss as dots where there is one. Long runs
 /// are thinned to about a thousand points, each the mean of its neighbours.
-std::string loss_plot(const std::string& title, const std::vector<LossPoint>& training, const std::vector<LossPoint>& validation);
+std::string loss_plot(const std::string& title, const std::vector<LossPoint>& training,
+                      const std::vector<LossPoint>& validation);
 
 }  // namespace trireme::train

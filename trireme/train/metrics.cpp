@@ -3,7 +3,9 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <sstream>
 
+#include "trireme/base/file.h"
 #include "trireme/train/process_figures.h"
 
 namespace trireme::train {
@@ -18,7 +20,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-base::Json by_rank(const RankFigures& figures, double StepSeconds::* part) {
+base::Json by_rank(const RankFigures& figures, double StepSeconds::*part) {
   auto list = base::Json::array();
   for (const auto& seconds : figures.seconds) list.push_back(seconds.*part);
   return list;
@@ -28,8 +30,8 @@ base::Json by_rank(const RankFigures& figures, double StepSeconds::* part) {
 
 RankFigures gather_figures(const comm::Group& group, const StepSeconds& s) {
   auto own = at::empty({fields}, at::kDouble);
-  const double values[fields] = {s.data, s.forward, s.backward, s.exposed_communication, s.optimizer,
-                                 static_cast<double>(peak_rss_bytes())};
+  const double values[fields] = {
+      s.data, s.forward, s.backward, s.exposed_communication, s.optimizer, static_cast<double>(peak_rss_bytes())};
   std::copy(values, values + fields, own.data_ptr<double>());
   auto all = at::empty({group.size() * fields}, at::kDouble);
   group.all_gather_into_tensor(all, own).wait();
@@ -38,7 +40,8 @@ RankFigures gather_figures(const comm::Group& group, const StepSeconds& s) {
   for (int r = 0; r < group.size(); ++r, in += fields) {
     figures.seconds.push_back({in[0], in[1], in[2], in[3], in[4]});
     const auto& seconds = figures.seconds.back();
-    figures.busy.push_back(seconds.total() > 0 ? 1 - (seconds.data + seconds.exposed_communication) / seconds.total() : 0);
+    figures.busy.push_back(seconds.total() > 0 ? 1 - (seconds.data + seconds.exposed_communication) / seconds.total()
+                                               : 0);
     figures.peak_rss_bytes.push_back(static_cast<int64_t>(in[5]));
   }
   return figures;
@@ -67,28 +70,39 @@ base::Json evaluation_line(int64_t step, const Trainer::Evaluation& evaluation) 
   return {{"step", step}, {"validation_loss", evaluation.loss}, {"validation_items", evaluation.items}};
 }
 
-void Summary::add(const StepResult& result, double tokens_per_second, const RankFigures& figures) {
-  training_.push_back({static_cast<double>(result.step), result.loss});
-  rates_.push_back(tokens_per_second);
-  peak_rss_bytes_ = figures.peak_rss_bytes;
-  for (size_t r = 0; r < figures.seconds.size(); ++r) {
-    exposed_seconds_ += figures.seconds[r].exposed_communication;
-    total_seconds_ += figures.seconds[r].total();
+LossHistory read_history(const std::string& run_folder) {
+  LossHistory history;
+  std::istringstream lines(base::read_file(run_folder + "/metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = base::Json::parse(line, nullptr, false);
+    if (!json.is_object()) continue;
+    const auto step = json.value("step", 0.0);
+    if (json.contains("loss") && !json.contains("skipped"))
+      history.training.push_back({step, json["loss"].get<double>()});
+    if (json.contains("validation_loss")) history.validation.push_back({step, json["validation_loss"].get<double>()});
   }
+  return history;
 }
 
-void Summary::add(int64_t step, const Trainer::Evaluation& evaluation) {
-  validation_.push_back({static_cast<double>(step), evaluation.loss});
+void Summary::add(double tokens_per_second, const RankFigures& figures) {
+  rates_.push_back(tokens_per_second);
+  peak_rss_bytes_ = figures.peak_rss_bytes;
+  ranks_ = figures.seconds.size();
+  for (size_t r = 0; r < ranks_; ++r) {
+    const auto total = figures.seconds[r].total();
+    exposed_seconds_ += figures.seconds[r].exposed_communication;
+    total_seconds_ += total;
+    busy_seconds_ += figures.busy[r] * total;
+  }
 }
 
 base::Json Summary::json() const {
   base::Json json;
-  const size_t warm = rates_.size() > 4 ? 4 : 0;
-  json["tokens_per_second"] = median({rates_.begin() + static_cast<int64_t>(warm), rates_.end()});
+  const int64_t warm = rates_.size() > 4 ? 4 : 0;
+  json["tokens_per_second"] = median({rates_.begin() + warm, rates_.end()});
   json["peak_rss_bytes"] = peak_rss_bytes_;
   json["exposed_communication_fraction"] = total_seconds_ > 0 ? exposed_seconds_ / total_seconds_ : 0;
-  if (!training_.empty()) json["loss"] = training_.back().loss;
-  if (!validation_.empty()) json["validation_loss"] = validation_.back().loss;
+  if (total_seconds_ > 0) json["speed_up"] = static_cast<double>(ranks_) * busy_seconds_ / total_seconds_;
   return json;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "trireme/base/json.h"
@@ -24,21 +25,25 @@ RankFigures gather_figures(const comm::Group& group, const StepSeconds& seconds)
 base::Json step_line(const StepResult& result, double tokens_per_second, const RankFigures& figures);
 base::Json evaluation_line(int64_t step, const Trainer::Evaluation& evaluation);
 
-/// Collects what summary.json says of the steps of one run.
+/// The losses of a run so far, those before a resume included.
+struct LossHistory {
+  std::vector<LossPoint> training, validation;
+};
+LossHistory read_history(const std::string& run_folder);
+
+/// Collects what summary.json says of the steps of this process.
 class Summary {
  public:
-  void add(const StepResult& result, double tokens_per_second, const RankFigures& figures);
-  void add(int64_t step, const Trainer::Evaluation& evaluation);
+  void add(double tokens_per_second, const RankFigures& figures);
 
-  /// `tokens_per_second` is the median over steps from the fifth of this process on (all, if there are fewer).
+  /// `tokens_per_second` is the median over steps from the fifth of this process on (all, if there are fewer);
+  /// speed_up the number of ranks that were busy on average: how much faster this is than one rank that never waits.
   base::Json json() const;
-  const std::vector<LossPoint>& training() const { return training_; }
-  const std::vector<LossPoint>& validation() const { return validation_; }
 
  private:
-  std::vector<LossPoint> training_, validation_;
   std::vector<double> rates_;
-  double exposed_seconds_ = 0, total_seconds_ = 0;
+  double exposed_seconds_ = 0, total_seconds_ = 0, busy_seconds_ = 0;
+  size_t ranks_ = 1;
   std::vector<int64_t> peak_rss_bytes_;
 };
 

@@ -47,7 +47,8 @@ void Progress::step(const StepResult& result, double tokens_per_second, double s
 }
 
 void Progress::draw(const StepResult& result, double tokens_per_second) {
-  const auto done = static_cast<double>(result.step - first_) / static_cast<double>(std::max<int64_t>(1, last_ - first_));
+  const auto done =
+      static_cast<double>(result.step - first_) / static_cast<double>(std::max<int64_t>(1, last_ - first_));
   const auto left = seconds_ / static_cast<double>(steps_) * static_cast<double>(last_ - result.step);
   char tail[120];
   const int length = std::snprintf(tail, sizeof tail, " %lld/%lld  loss %.3f  %.0f items/s  %s left",

@@ -29,7 +29,8 @@ Outcome run_one_step(const layers::Job& job, const spec::Config& config, const c
   const auto& parameters = parts.model->parameters();
   for (size_t p = 0; p < parameters.size(); ++p) {
     const bool trainable = parts.gradients->trainable(static_cast<int>(p));
-    outcome.gradients.push_back(trainable ? parts.gradients->alias(static_cast<int>(p)).to(at::kDouble) * outcome.result.gradient_scale
+    outcome.gradients.push_back(trainable ? parts.gradients->alias(static_cast<int>(p)).to(at::kDouble) *
+                                                outcome.result.gradient_scale
                                           : at::Tensor());
     outcome.weights.push_back(parameters[p].tensors[0].detach().clone());
   }
@@ -43,7 +44,9 @@ spec::Config plain(spec::Config config) {
   return config;
 }
 
-double length(const at::Tensor& tensor) { return tensor.norm().item<double>(); }
+double length(const at::Tensor& tensor) {
+  return tensor.norm().item<double>();
+}
 
 // How far the difference of two gradients may move a weight: for Adam's first step lr * g / (|g| + eps) at most
 // 2 lr |dg| / (|g| + eps) and never more than 2 lr, for SGD lr |dg|; plus the rounding of the weight itself.
@@ -55,14 +58,15 @@ at::Tensor allowed_move(const spec::OptimizerConfig& optimizer, double lr, doubl
   return (change * 2 / (gradient.abs() * clip + optimizer.eps)).clamp_max(2) * lr + rounding;
 }
 
-std::vector<ProofRow> compare(const layers::Job& job, const spec::Config& config, const Outcome& plain_run, const Outcome& parallel,
-                              const std::vector<std::string>& names) {
+std::vector<ProofRow> compare(const layers::Job& job, const spec::Config& config, const Outcome& plain_run,
+                              const Outcome& parallel, const std::vector<std::string>& names) {
   const auto items = static_cast<double>(std::max<int64_t>(1, plain_run.result.items));
   const double fp32 = std::ldexp(1.0, -24);
   const double bound = 0.25 / std::max<double>(items, config.world_size);
   const double tolerance = std::min(bound, 64 * fp32 * std::sqrt(items));
   std::vector<ProofRow> rows;
-  rows.push_back({"loss", std::abs(plain_run.result.loss - parallel.result.loss) / std::abs(plain_run.result.loss), tolerance});
+  rows.push_back(
+      {"loss", std::abs(plain_run.result.loss - parallel.result.loss) / std::abs(plain_run.result.loss), tolerance});
   rows.push_back({"number of items", std::abs(items - static_cast<double>(parallel.result.items)), 0});
 
   double squares = 0, elements = 0;
@@ -71,7 +75,8 @@ std::vector<ProofRow> compare(const layers::Job& job, const spec::Config& config
       squares += std::pow(length(gradient), 2);
       elements += static_cast<double>(gradient.numel());
     }
-  const double clip = config.gradient_clipping > 0 ? std::min(1.0, config.gradient_clipping / (std::sqrt(squares) + 1e-6)) : 1;
+  const double clip =
+      config.gradient_clipping > 0 ? std::min(1.0, config.gradient_clipping / (std::sqrt(squares) + 1e-6)) : 1;
   for (size_t p = 0; p < names.size(); ++p) {
     const auto &gradient = plain_run.gradients[p], &weight = plain_run.weights[p];
     if (!gradient.defined() || gradient.numel() == 0) continue;
@@ -79,7 +84,8 @@ std::vector<ProofRow> compare(const layers::Job& job, const spec::Config& config
     const double floor = std::sqrt(squares * static_cast<double>(gradient.numel()) / elements);
     const double size = std::max({length(gradient), floor, 1e-300});
     rows.push_back({"gradient of " + names[p], length(difference) / size, tolerance});
-    const auto lr = plain_run.result.learning_rate * (job.parameter_group ? job.parameter_group(names[p]).learning_rate_scale : 1.0);
+    const auto lr = plain_run.result.learning_rate *
+                    (job.parameter_group ? job.parameter_group(names[p]).learning_rate_scale : 1.0);
     const auto moved = (parallel.weights[p].to(at::kDouble) - weight.to(at::kDouble)).abs();
     const auto allowed = allowed_move(config.optimizer, lr, clip, gradient, difference, weight);
     rows.push_back({names[p] + " after the update", (moved / allowed).max().item<double>(), 1});
@@ -99,9 +105,11 @@ std::string Proof::text() const {
     return a.error * std::max(b.tolerance, 1e-300) < b.error * std::max(a.tolerance, 1e-300);
   });
   for (const auto& row : rows)
-    if (!row.equal()) out << "differs: " << row.what << ": error " << row.error << ", tolerance " << row.tolerance << "\n";
-  out << (equal() ? "equal" : "NOT EQUAL") << ": one process and " << ranks << " ranks, " << items << " items, " << rows.size()
-      << " comparisons; nearest to its tolerance: " << worst->what << " (error " << worst->error << ", tolerance " << worst->tolerance << ")";
+    if (!row.equal())
+      out << "differs: " << row.what << ": error " << row.error << ", tolerance " << row.tolerance << "\n";
+  out << (equal() ? "equal" : "NOT EQUAL") << ": one process and " << ranks << " ranks, " << items << " items, "
+      << rows.size() << " comparisons; nearest to its tolerance: " << worst->what << " (error " << worst->error
+      << ", tolerance " << worst->tolerance << ")";
   return out.str();
 }
 
@@ -133,7 +141,8 @@ Proof prove(const layers::Job& job, const spec::Config& config, const comm::Worl
   const auto json = base::Json::parse(comm::broadcast_string(world.all(), text));
   if (world.rank() != 0)
     for (const auto& row : json.at("comparisons"))
-      proof.rows.push_back({row.at("what").get<std::string>(), row.at("error").get<double>(), row.at("tolerance").get<double>()});
+      proof.rows.push_back(
+          {row.at("what").get<std::string>(), row.at("error").get<double>(), row.at("tolerance").get<double>()});
   return proof;
 }
 

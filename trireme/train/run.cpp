@@ -23,7 +23,9 @@
 namespace trireme::train {
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 int64_t parameter_elements(const Composition& parts) {
   int64_t elements = 0;
@@ -39,10 +41,11 @@ void print_table(const Trainer& trainer, const RunFolder& folder) {
   if (trainer.job().training)
     row("data", base::text_of(trainer.job().training->size(), " training samples, ",
                               trainer.job().validation ? trainer.job().validation->size() : 0, " for validation"));
-  row("ranks", base::text_of(trainer.world().size(), ", backend ", trainer.world().backend(), ", ", at::get_num_threads(),
-                             at::get_num_threads() == 1 ? " thread" : " threads", " each"));
-  row("batch", base::text_of(config.train_batch_size, " = ", config.micro_batch_size, " x ", config.gradient_accumulation_steps,
-                             " x ", trainer.parts().data_ranks.size(), " (micro-batch x accumulation x ranks)"));
+  row("ranks", base::text_of(trainer.world().size(), ", backend ", trainer.world().backend(), ", ",
+                             at::get_num_threads(), at::get_num_threads() == 1 ? " thread" : " threads", " each"));
+  row("batch",
+      base::text_of(config.train_batch_size, " = ", config.micro_batch_size, " x ", config.gradient_accumulation_steps,
+                    " x ", trainer.parts().data_ranks.size(), " (micro-batch x accumulation x ranks)"));
   row("steps", base::text_of(config.training.steps));
   row("folder", folder.path);
   for (const auto& note : config.notes) row("note", note);
@@ -80,7 +83,10 @@ void write_export(const Trainer& trainer, const std::string& folder) {
 class Run {
  public:
   Run(layers::Job job, const spec::Config& config, const RunRequest& request, const comm::World& world)
-      : request_(request), world_(world), folder_(shared_folder(world.all(), request.folder)), trainer_(std::move(job), config, world) {
+      : request_(request),
+        world_(world),
+        folder_(shared_folder(world.all(), request.folder)),
+        trainer_(std::move(job), config, world) {
     comm::together(world_.all(), [&] {
       if (folder_.checkpoint) trainer_.load(*folder_.checkpoint);
     });
@@ -94,7 +100,8 @@ class Run {
         base::log_warning(*warning);
     });
     steps_ = trainer_.config().training.steps;
-    progress_ = std::make_unique<Progress>(trainer_.updates(), steps_, trainer_.config().steps_per_print, terminal_columns());
+    progress_ =
+        std::make_unique<Progress>(trainer_.updates(), steps_, trainer_.config().steps_per_print, terminal_columns());
   }
 
   int execute() {
@@ -141,7 +148,7 @@ class Run {
       const auto rate = static_cast<double>(result.items) / seconds;
       metrics_->write(step_line(result, rate, figures));
       if (!result.skipped) {
-        summary_.add(result, rate, figures);
+        summary_.add(rate, figures);
         progress_->step(result, rate, seconds);
       }
     }
@@ -151,17 +158,17 @@ class Run {
   void evaluate(int64_t batches) {
     const auto evaluation = trainer_.evaluate(batches);
     if (!first() || evaluation.items == 0) return;
-    summary_.add(trainer_.updates(), evaluation);
     metrics_->write(evaluation_line(trainer_.updates(), evaluation));
-    progress_->line(base::text_of("step ", trainer_.updates(), "  validation loss ", evaluation.loss, " over ", evaluation.items, " items"));
+    progress_->line(base::text_of("step ", trainer_.updates(), "  validation loss ", evaluation.loss, " over ",
+                                  evaluation.items, " items"));
   }
 
   int interrupted(int signal) {
     // another rank may have got the signal first
     const int code = 128 + (signal ? signal : 2);
     if (first())
-      progress_->line(base::text_of("stopped after step ", trainer_.updates(), ", saved; go on with: ", request_.resume_command,
-                                    " --out ", folder_.path, " --resume"));
+      progress_->line(base::text_of("stopped after step ", trainer_.updates(), ", saved; go on with: ",
+                                    request_.resume_command, " --out ", folder_.path, " --resume"));
     return code;
   }
 
@@ -171,7 +178,10 @@ class Run {
     comm::together(world_.all(), [&] {
       if (!first()) return;
       write_export(trainer_, folder_.path);
+      const auto history = read_history(folder_.path);
       auto json = summary_.json();
+      if (!history.training.empty()) json["loss"] = history.training.back().loss;
+      if (!history.validation.empty()) json["validation_loss"] = history.validation.back().loss;
       json["startup_seconds"] = startup_seconds_;
       json["steps"] = trainer_.updates();
       json["ranks"] = world_.size();
@@ -180,7 +190,8 @@ class Run {
       json["pss_bytes"] = base::Json::array();
       for (const auto& bytes : pss) json["pss_bytes"].push_back(std::stoll(bytes));
       base::write_file_atomically(folder_.path + "/summary.json", json.dump(2) + "\n");
-      base::write_file_atomically(folder_.path + "/loss.svg", loss_plot(folder_.path, summary_.training(), summary_.validation()));
+      base::write_file_atomically(folder_.path + "/loss.svg",
+                                  loss_plot(folder_.path, history.training, history.validation));
       print_sample();
       print_summary(json);
     });
@@ -190,7 +201,9 @@ class Run {
     const auto length = trainer_.config().training.sample_length;
     const auto* gpt2 = std::get_if<spec::Gpt2Spec>(&trainer_.config().model);
     if (length == 0 || !gpt2 || !request_.decode) return;
-    const SampleRequest sampled{.prompt = {'\n'}, .length = length, .context = gpt2->n_positions,
+    const SampleRequest sampled{.prompt = {'\n'},
+                                .length = length,
+                                .context = gpt2->n_positions,
                                 .seed = static_cast<uint64_t>(trainer_.config().training.seed)};
     const auto text = request_.decode(sample(trainer_.model(), sampled));
     base::write_file_atomically(folder_.path + "/sample.txt", text);
@@ -200,10 +213,12 @@ class Run {
   void print_summary(const base::Json& json) {
     std::string losses;
     if (json.contains("loss")) losses += base::text_of("  loss ", json["loss"].get<double>());
-    if (json.contains("validation_loss")) losses += base::text_of("  validation loss ", json["validation_loss"].get<double>());
+    if (json.contains("validation_loss"))
+      losses += base::text_of("  validation loss ", json["validation_loss"].get<double>());
     progress_->line(base::text_of("done: step ", trainer_.updates(), losses, "  ",
-                                  static_cast<int64_t>(json["tokens_per_second"].get<double>()), " items/s\nexport ", folder_.path,
-                                  "/export  summary ", folder_.path, "/summary.json  loss plot ", folder_.path, "/loss.svg"));
+                                  static_cast<int64_t>(json["tokens_per_second"].get<double>()), " items/s\nexport ",
+                                  folder_.path, "/export  summary ", folder_.path, "/summary.json  loss plot ",
+                                  folder_.path, "/loss.svg"));
   }
 
   const RunRequest& request_;

@@ -15,8 +15,8 @@ namespace trireme::train {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* written[] = {"config.json", "metrics.jsonl", "loss.svg", "summary.json",
-                                   "checkpoints", "checkpoints.partial", "export", "sample.txt"};
+constexpr const char* written[] = {"config.json", "metrics.jsonl",       "loss.svg", "summary.json",
+                                   "checkpoints", "checkpoints.partial", "export",   "sample.txt"};
 
 [[noreturn]] void refuse(const std::string& what, const std::string& path, int error) {
   throw base::SystemError(what + " " + path + ": " + std::strerror(error));
@@ -42,13 +42,15 @@ std::string first_free(const std::string& name) {
 // the step that a line belongs to; -1 for a line that is none
 int64_t step_of_line(const std::string& line) {
   const auto json = base::Json::parse(line, nullptr, false);
-  return json.is_object() && json.contains("step") && json["step"].is_number_integer() ? json["step"].get<int64_t>() : -1;
+  return json.is_object() && json.contains("step") && json["step"].is_number_integer() ? json["step"].get<int64_t>()
+                                                                                       : -1;
 }
 
 }  // namespace
 
 RunFolder open_run_folder(const RunFolderRequest& request) {
-  if (request.resume && request.overwrite) throw base::UsageError("--resume and --overwrite exclude each other; give one");
+  if (request.resume && request.overwrite)
+    throw base::UsageError("--resume and --overwrite exclude each other; give one");
   if (request.out.empty()) {
     if (request.resume) throw base::UsageError("--resume needs to know which run; name its folder with --out");
     return {first_free(request.name), {}};
@@ -59,7 +61,9 @@ RunFolder open_run_folder(const RunFolderRequest& request) {
     throw base::UsageError("--out " + request.out + " is a file; name a folder");
   if (request.resume) {
     const auto newest = checkpoint::newest(request.out);
-    if (!newest) throw base::UsageError("there is no checkpoint in " + request.out + " to resume from; leave --resume out to start anew");
+    if (!newest)
+      throw base::UsageError("there is no checkpoint in " + request.out +
+                             " to resume from; leave --resume out to start anew");
     make_folder(path);
     checkpoint::remove_leftovers(request.out);
     return {request.out, newest};
@@ -71,7 +75,9 @@ RunFolder open_run_folder(const RunFolderRequest& request) {
       if (error) refuse("cannot remove", (path / name).string(), error.value());
     }
   } else if (!fs::is_empty(path, error)) {
-    throw base::UsageError("--out " + request.out + " is not empty; use --resume to go on with it, --overwrite to start anew, or another folder");
+    throw base::UsageError(
+        "--out " + request.out +
+        " is not empty; use --resume to go on with it, --overwrite to start anew, or another folder");
   }
   return {request.out, {}};
 }
@@ -90,7 +96,9 @@ MetricsFile::MetricsFile(const std::string& folder, int64_t kept_steps) : path_(
   if (descriptor_ < 0) refuse("cannot open", path_, errno);
 }
 
-MetricsFile::~MetricsFile() { close(descriptor_); }
+MetricsFile::~MetricsFile() {
+  close(descriptor_);
+}
 
 void MetricsFile::write(const base::Json& line) {
   const auto text = line.dump() + "\n";

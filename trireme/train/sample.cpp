@@ -24,8 +24,10 @@ std::vector<int64_t> sample(layers::Model& model, const SampleRequest& request) 
       continue;
     }
     // the first token whose cumulated probability passes a uniform number
-    const auto passed = at::softmax(logits / request.temperature, 0).cumsum(0) > base::uniform(key, static_cast<uint64_t>(i));
-    tokens.push_back(passed.any().item<bool>() ? passed.to(at::kByte).argmax().item<int64_t>() : logits.argmax().item<int64_t>());
+    const auto passed =
+        at::softmax(logits / request.temperature, 0).cumsum(0) > base::uniform(key, static_cast<uint64_t>(i));
+    tokens.push_back(passed.any().item<bool>() ? passed.to(at::kByte).argmax().item<int64_t>()
+                                               : logits.argmax().item<int64_t>());
   }
   return {tokens.begin() + static_cast<int64_t>(request.prompt.size()), tokens.end()};
 }

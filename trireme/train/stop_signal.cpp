@@ -25,6 +25,8 @@ StopSignal::~StopSignal() {
   sigaction(SIGTERM, &before_terminate, nullptr);
 }
 
-int StopSignal::received() const { return received_signal; }
+int StopSignal::received() const {
+  return received_signal;
+}
 
 }  // namespace trireme::train

@@ -17,7 +17,9 @@
 namespace trireme::train {
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // what each rank adds to the control message of a step: count, loss sum, stop, then for each rank the micro-batch whose
 // loss is not finite, from 1
@@ -66,7 +68,8 @@ void Trainer::start_loader(int64_t samples_consumed) {
 }
 
 data::StepBatches Trainer::next_batches() {
-  if (!job_.training) throw base::UsageError("the job has no training data; give one, or call step() with batches of your own");
+  if (!job_.training)
+    throw base::UsageError("the job has no training data; give one, or call step() with batches of your own");
   const auto start = now();
   if (!loader_) start_loader(samples_consumed_);
   auto batches = loader_->next();
@@ -109,8 +112,7 @@ Trainer::Totals Trainer::forward_backward(const data::StepBatches& batches, bool
       reducer.contribute(contribution);
       reducer.begin();
     }
-    if (bad_micro_batch == 0 && loss.count > 0)
-      (loss.sum * backward_scale({.nominal = nominal_})).backward();
+    if (bad_micro_batch == 0 && loss.count > 0) (loss.sum * backward_scale({.nominal = nominal_})).backward();
     seconds.backward += now() - middle;
   }
   if (last < 0) {  // out of data: this rank only answers
@@ -128,9 +130,9 @@ Trainer::Totals Trainer::forward_backward(const data::StepBatches& batches, bool
 void Trainer::refuse_non_finite_loss(const std::vector<double>& totals) const {
   for (int r = 0; r < parts_.data_ranks.size(); ++r)
     if (totals[FirstRank + r] > 0)
-      throw base::NonFiniteError(base::text_of("the loss of step ", updates_ + 1, " is not finite on rank ",
-                                               parts_.data_ranks.ranks()[r], ", micro-batch ", totals[FirstRank + r] - 1,
-                                               "; check its data, or lower the learning rate"));
+      throw base::NonFiniteError(
+          base::text_of("the loss of step ", updates_ + 1, " is not finite on rank ", parts_.data_ranks.ranks()[r],
+                        ", micro-batch ", totals[FirstRank + r] - 1, "; check its data, or lower the learning rate"));
 }
 
 StepResult Trainer::step(const data::StepBatches& batches, bool stop) {
@@ -209,10 +211,12 @@ void Trainer::replay_and_name(const data::StepBatches& batches, double norm) {
   }
   for (const auto& text : comm::all_gather_strings(parts_.data_ranks, found))
     if (!text.empty())
-      throw base::NonFiniteError(base::text_of("the gradient of step ", updates_ + 1, " is not finite ", text,
-                                               "; the weights are unchanged, lower the learning rate or check the data"));
-  throw base::NonFiniteError(base::text_of("the gradient norm of step ", updates_ + 1, " is ", norm,
-                                           " although every rank's own gradient is finite: their sum overflows; lower the loss or the batch"));
+      throw base::NonFiniteError(
+          base::text_of("the gradient of step ", updates_ + 1, " is not finite ", text,
+                        "; the weights are unchanged, lower the learning rate or check the data"));
+  throw base::NonFiniteError(
+      base::text_of("the gradient norm of step ", updates_ + 1, " is ", norm,
+                    " although every rank's own gradient is finite: their sum overflows; lower the loss or the batch"));
 }
 
 Trainer::Evaluation Trainer::evaluate(int64_t batches) {

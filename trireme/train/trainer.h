@@ -22,8 +22,9 @@ struct StepResult {
   double loss = 0;       // mean over all items of the global batch, before the update
   double grad_norm = 0;  // global, of that mean's gradient, before clipping
   double learning_rate = 0;
-  int64_t items = 0;     // of the global batch
-  double gradient_scale = 0;  // what the averaged gradients in Composition::gradients were multiplied by, without clipping
+  int64_t items = 0;  // of the global batch
+  double gradient_scale =
+      0;                 // what the averaged gradients in Composition::gradients were multiplied by, without clipping
   bool skipped = false;  // no rank had a valid item: nothing was updated
   bool stop = false;     // some rank asked to stop
   StepSeconds seconds;

@@ -14,7 +14,8 @@
 namespace trireme::train {
 namespace {
 
-checkpoint::LocalTensor slot_of(const std::string& name, const layers::Parameter& parameter, const at::Tensor& flat, int64_t begin) {
+checkpoint::LocalTensor slot_of(const std::string& name, const layers::Parameter& parameter, const at::Tensor& flat,
+                                int64_t begin) {
   const auto& tensor = parameter.tensors[0];
   return {.name = name,
           .global_shape = tensor.sizes().vec(),
@@ -31,16 +32,20 @@ std::vector<checkpoint::LocalTensor> weights_and_state(const Composition& parts)
   const auto& layout = parts.gradients->layout();
   const auto& parameters = parts.model->parameters();
   for (size_t p = 0; p < parameters.size(); ++p)
-    tensors.push_back(slot_of(parameters[p].name, parameters[p], parts.parameters->flat(layout.slots[p].space), layout.slots[p].begin));
+    tensors.push_back(slot_of(parameters[p].name, parameters[p], parts.parameters->flat(layout.slots[p].space),
+                              layout.slots[p].begin));
   for (const auto& range : parts.ranges)
     for (const auto& state : range.optimizer->state())
       for (size_t p = 0; p < parameters.size(); ++p)
         if (layout.slots[p].space == range.space)
-          tensors.push_back(slot_of(state.name + "/" + parameters[p].name, parameters[p], state.value, layout.slots[p].begin));
+          tensors.push_back(
+              slot_of(state.name + "/" + parameters[p].name, parameters[p], state.value, layout.slots[p].begin));
   return tensors;
 }
 
-std::string generator_name(int rank) { return "generator/" + std::to_string(rank); }
+std::string generator_name(int rank) {
+  return "generator/" + std::to_string(rank);
+}
 
 const base::Json* find(const base::Json& json, std::initializer_list<const char*> path) {
   const auto* at = &json;
@@ -58,9 +63,10 @@ void settle_schedule(const base::Json& saved, spec::Config& config, std::vector<
   const auto total = saved_total->get<int64_t>();
   if (total == config.scheduler->total_num_steps) return;
   const bool asked = find(config.source, {"scheduler", "params", "total_num_steps"}) != nullptr;
-  notes.push_back(base::text_of("schedule: the checkpoint's total_num_steps is ", total, ", this run's ",
-                                config.scheduler->total_num_steps, asked ? "; this run's is used, as configured"
-                                                                         : "; the checkpoint's is used, set scheduler.params.total_num_steps to change it"));
+  notes.push_back(base::text_of(
+      "schedule: the checkpoint's total_num_steps is ", total, ", this run's ", config.scheduler->total_num_steps,
+      asked ? "; this run's is used, as configured"
+            : "; the checkpoint's is used, set scheduler.params.total_num_steps to change it"));
   if (!asked) config.scheduler->total_num_steps = total;
 }
 
@@ -105,8 +111,9 @@ void Trainer::load(const std::string& checkpoint_folder) {
   const auto& state = saved.state();
   const auto size_then = state.at("dataset_size").get<int64_t>();
   if (job_.training && size_then != job_.training->size())
-    throw base::DataError(base::text_of("the training data has ", job_.training->size(), " samples, checkpoint ", checkpoint_folder,
-                                        " was made with ", size_then, "; give the same --data and sequence length"));
+    throw base::DataError(base::text_of("the training data has ", job_.training->size(), " samples, checkpoint ",
+                                        checkpoint_folder, " was made with ", size_then,
+                                        "; give the same --data and sequence length"));
   for (const auto& tensor : weights_and_state(parts_)) saved.read(tensor);
   for (const auto& buffer : parts_.model->buffers()) {
     at::Tensor keep;
@@ -120,7 +127,8 @@ void Trainer::load(const std::string& checkpoint_folder) {
     generator.set_state(bytes);
   } else {
     // other ranks than then: every one gets a stream of its own
-    generator.set_current_seed(base::hash(base::hash(static_cast<uint64_t>(config_.training.seed), saved.step()), world_.rank()));
+    generator.set_current_seed(
+        base::hash(base::hash(static_cast<uint64_t>(config_.training.seed), saved.step()), world_.rank()));
   }
   updates_ = state.at("updates").get<int64_t>();
   samples_consumed_ = state.at("samples_consumed").get<int64_t>();

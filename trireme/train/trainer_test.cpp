@@ -76,7 +76,8 @@ TEST(Trainer, any_split_of_the_global_batch_gives_one_process) {
 }
 
 TEST(Trainer, the_same_layout_repeats_bit_for_bit_on_every_backend) {
-  const auto first = trace_of(mlp_json(12, 3), 2, 6), again = trace_of(mlp_json(12, 3), 2, 6), gloo = trace_of(mlp_json(12, 3), 2, 6, "gloo");
+  const auto first = trace_of(mlp_json(12, 3), 2, 6), again = trace_of(mlp_json(12, 3), 2, 6),
+             gloo = trace_of(mlp_json(12, 3), 2, 6, "gloo");
   EXPECT_EQ(first.losses, again.losses);
   EXPECT_EQ(first.losses, gloo.losses);
   for (size_t i = 0; i < first.weights.size(); ++i) {
@@ -87,10 +88,13 @@ TEST(Trainer, the_same_layout_repeats_bit_for_bit_on_every_backend) {
 
 // w, loss of a sample = w * x; a target of 0 masks it
 struct SlopeData : data::Dataset {
-  explicit SlopeData(std::vector<double> slopes, std::vector<double> mask) : x(std::move(slopes)), valid(std::move(mask)) {}
+  explicit SlopeData(std::vector<double> slopes, std::vector<double> mask)
+      : x(std::move(slopes)), valid(std::move(mask)) {}
   int64_t size() const override { return static_cast<int64_t>(x.size()); }
   data::Batch batch(std::span<const int64_t> samples) const override {
-    data::Batch b{{at::zeros({static_cast<int64_t>(samples.size())})}, {at::zeros({static_cast<int64_t>(samples.size())})}, static_cast<int64_t>(samples.size())};
+    data::Batch b{{at::zeros({static_cast<int64_t>(samples.size())})},
+                  {at::zeros({static_cast<int64_t>(samples.size())})},
+                  static_cast<int64_t>(samples.size())};
     for (size_t i = 0; i < samples.size(); ++i) {
       b.inputs[0][static_cast<int64_t>(i)] = x[samples[i]];
       b.targets[0][static_cast<int64_t>(i)] = valid[samples[i]];
@@ -127,8 +131,9 @@ base::Json sgd_json(int64_t global, int64_t micro) {
 TEST(Trainer, B002_a_rank_without_valid_items_and_a_step_without_any) {
   run_ranks(2, "shm", [](comm::World& world) {
     // step 1: rank 0 has 1..4, rank 1 is masked; step 2: all masked
-    Trainer trainer(slope_job({1, 2, 3, 4, 9, 9, 9, 9, 5, 5, 5, 5, 5, 5, 5, 5}, {1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}),
-                    config_of(sgd_json(8, 4), 2), world, {.probe = true});
+    Trainer trainer(
+        slope_job({1, 2, 3, 4, 9, 9, 9, 9, 5, 5, 5, 5, 5, 5, 5, 5}, {1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}),
+        config_of(sgd_json(8, 4), 2), world, {.probe = true});
     const auto first = trainer.step(trainer.next_batches());
     EXPECT_EQ(first.items, 4);
     EXPECT_EQ(first.grad_norm, 2.5);
@@ -147,7 +152,8 @@ TEST(Trainer, B002_a_rank_without_valid_items_and_a_step_without_any) {
 TEST(Trainer, unequal_micro_batches_weigh_by_items) {
   for (const auto& [ranks, micro] : {std::pair{1, 4}, {2, 2}, {2, 1}, {4, 1}})
     run_ranks(ranks, "shm", [&, micro = micro, ranks = ranks](comm::World& world) {
-      Trainer trainer(slope_job({1, 2, 3, 10}, {1, 1, 1, 0}), config_of(sgd_json(4, micro), ranks), world, {.probe = true});
+      Trainer trainer(slope_job({1, 2, 3, 10}, {1, 1, 1, 0}), config_of(sgd_json(4, micro), ranks), world,
+                      {.probe = true});
       EXPECT_EQ(trainer.step(trainer.next_batches()).grad_norm, 2.0);
     });
 }
@@ -163,7 +169,8 @@ TEST(Trainer, a_loss_that_is_not_finite_names_rank_and_micro_batch) {
     batches.global_samples = 4;
     (void)trainer.step(batches);
   });
-  for (const auto& text : errors) EXPECT_NE(text.find("the loss of step 1 is not finite on rank 1, micro-batch 1"), std::string::npos) << text;
+  for (const auto& text : errors)
+    EXPECT_NE(text.find("the loss of step 1 is not finite on rank 1, micro-batch 1"), std::string::npos) << text;
 }
 
 // forward is finite, the derivative of sqrt at 0 is not
@@ -181,7 +188,8 @@ TEST(Trainer, a_gradient_that_is_not_finite_names_rank_and_parameter) {
     Trainer trainer(job, config_of(sgd_json(2, 1), 2), world);
     (void)trainer.step(trainer.next_batches());
   });
-  for (const auto& text : errors) EXPECT_NE(text.find("on rank 1, micro-batch 0, first in w"), std::string::npos) << text;
+  for (const auto& text : errors)
+    EXPECT_NE(text.find("on rank 1, micro-batch 0, first in w"), std::string::npos) << text;
 }
 
 TEST(Trainer, evaluation_counts_each_sample_once_on_any_number_of_ranks) {
@@ -189,12 +197,78 @@ TEST(Trainer, evaluation_counts_each_sample_once_on_any_number_of_ranks) {
     run_ranks(ranks, "shm", [&](comm::World& world) {
       auto job = slope_job({1, 2, 3, 4}, {1, 1, 1, 1});
       // B102: 10 samples, sample 0 wrong (loss 1), the others right
-      job.validation = std::make_shared<SlopeData>(std::vector<double>{1, 0, 0, 0, 0, 0, 0, 0, 0, 0}, std::vector<double>(10, 1));
+      job.validation =
+          std::make_shared<SlopeData>(std::vector<double>{1, 0, 0, 0, 0, 0, 0, 0, 0, 0}, std::vector<double>(10, 1));
       Trainer trainer(job, config_of(sgd_json(12, 1), ranks), world);
       const auto evaluation = trainer.evaluate();
       EXPECT_EQ(evaluation.items, 10);
       EXPECT_NEAR(evaluation.loss, 0.1, 1e-7);
     });
+}
+
+// B096: a decision (early stop, best checkpoint) that is taken on the evaluation is taken on the same number everywhere
+TEST(Trainer, B096_an_evaluation_is_the_same_on_every_rank) {
+  run_ranks(2, "shm", [](comm::World& world) {
+    auto job = slope_job({1, 1}, {1, 1});
+    job.validation = std::make_shared<SlopeData>(std::vector<double>{1, 3}, std::vector<double>(2, 1));
+    Trainer trainer(job, config_of(sgd_json(2, 1), 2), world);
+    EXPECT_EQ(trainer.evaluate().loss, 2.0);
+  });
+}
+
+TEST(Trainer, B061_frozen_layers_beside_trainable_ones) {
+  run_ranks(2, "shm", [](comm::World& world) {
+    layers::Job job;
+    for (int i = 0; i < 4; ++i)
+      job.layers.add("l" + std::to_string(i), [i] {
+        torch::nn::Linear linear(6, 6);
+        if (i % 2 == 0)
+          for (auto& p : linear->parameters()) p.requires_grad_(false);
+        return linear;
+      });
+    job.training = std::make_shared<SlopeData>(std::vector<double>(24, 0.5), std::vector<double>(24, 1));
+    job.loss = [](const layers::Tensors& outputs, const data::Batch& batch) {
+      return layers::LossSum{outputs[0].pow(2).sum(), batch.samples};
+    };
+    auto json = sgd_json(4, 2);
+    json["optimizer"] = {{"type", "Adam"}, {"params", {{"lr", 0.01}}}};
+    Trainer trainer(job, config_of(json, 2), world, {.probe = true});
+    std::vector<at::Tensor> before;
+    for (const auto& p : trainer.model().parameters()) before.push_back(p.tensors[0].detach().clone());
+    for (int step = 0; step < 3; ++step) {
+      data::Batch batch{{at::full({2, 6}, 0.5 + world.rank())}, {at::ones({2})}, 2};
+      (void)trainer.step(data::StepBatches{{batch}, 4, 0, 0});
+    }
+    int64_t state = 0;
+    for (const auto& range : trainer.parts().ranges)
+      for (const auto& s : range.optimizer->state()) state += s.value.numel();
+    for (size_t p = 0; p < before.size(); ++p) {
+      const auto& parameter = trainer.model().parameters()[p];
+      EXPECT_EQ(at::equal(before[p], parameter.tensors[0]), !parameter.tensors[0].requires_grad()) << parameter.name;
+      EXPECT_EQ(parameter.tensors[0].grad().defined(), parameter.tensors[0].requires_grad()) << parameter.name;
+    }
+    // two moments of 2 x 42 trainable elements, padded to whole pages of each of 2 ranks
+    EXPECT_LE(state, 2 * 2 * 2048);
+  });
+}
+
+TEST(Trainer, groups_have_their_own_decay_and_rate) {
+  run_ranks(1, "shm", [](comm::World& world) {
+    layers::Job job = slope_job({0, 0}, {1, 1});  // no gradient: decay alone moves the weights
+    job.layers.add("plain", [] { return std::make_shared<Scalar>(); });
+    job.layers.add("slow", [] { return std::make_shared<Scalar>(); });
+    job.parameter_group = [](const std::string& name) {
+      return layers::ParameterGroup{.weight_decay = name != "w", .learning_rate_scale = name == "slow.w" ? 0.5 : 1.0};
+    };
+    auto json = sgd_json(2, 2);
+    json["optimizer"] = {{"type", "AdamW"}, {"params", {{"lr", 0.1}, {"weight_decay", 0.1}}}};
+    Trainer trainer(job, config_of(json, 1), world);
+    (void)trainer.step(trainer.next_batches());
+    const auto weight = [&](int p) { return trainer.model().parameters()[p].tensors[0].item<float>(); };
+    EXPECT_FLOAT_EQ(weight(0), 1.0f);
+    EXPECT_FLOAT_EQ(weight(1), 0.99f);
+    EXPECT_FLOAT_EQ(weight(2), 0.995f);
+  });
 }
 
 TEST(Trainer, tied_parameters_are_one_weight) {
@@ -306,7 +380,8 @@ TEST(Prove, equal_and_planted_errors) {
     run_ranks(2, "shm", [&](comm::World& world) {
       const auto config = config_of(mlp_json(12, 3), 2);
       auto job = model::job_for(config);
-      job.loss = [wrong, loss = job.loss, rank = world.rank(), calls = std::make_shared<int>(0)](const layers::Tensors& outputs, const data::Batch& batch) {
+      job.loss = [wrong, loss = job.loss, rank = world.rank(), calls = std::make_shared<int>(0)](
+                     const layers::Tensors& outputs, const data::Batch& batch) {
         auto sum = loss(outputs, batch);
         if (rank == 1 && (*calls)++ == 0) sum.count += wrong;
         return sum;
