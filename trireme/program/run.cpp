@@ -13,6 +13,7 @@
 #include "trireme/cli/command_line.h"
 #include "trireme/cli/guarded.h"
 #include "trireme/cli/verbs.h"
+#include "trireme/comm/world.h"
 #include "trireme/launch/environment.h"
 #include "trireme/launch/launch.h"
 #include "trireme/launch/threads.h"
