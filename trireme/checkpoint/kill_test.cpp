@@ -12,7 +12,7 @@
 #include "trireme/checkpoint/save.h"
 #include "trireme/checkpoint/test_ranks.h"
 
-// A saver is killed before every single system call that it makes.
+// A saver is killed around every single system call that it makes.
 namespace trireme::checkpoint {
 namespace {
 
@@ -27,9 +27,9 @@ void save_alone(const std::string& run_folder, int64_t step, float first, int64_
        0, [](const std::string& text) { return std::vector<std::string>{text}; });
 }
 
-/// Starts body in a child and kills it before system call number `call`. True if it ended by itself before that;
-/// nothing if tracing is not permitted.
-std::optional<bool> ends_before_call(int call, const std::function<void()>& body) {
+/// Runs body in a child that stops before and after each system call; `go_on` is asked at each stop with its number,
+/// and the child is killed there if it says no. The number of stops; nothing if tracing is not permitted.
+std::optional<int> traced(const std::function<void()>& body, const std::function<bool(int)>& go_on) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(99);
@@ -40,49 +40,77 @@ std::optional<bool> ends_before_call(int call, const std::function<void()>& body
   int status = 0;
   ::waitpid(child, &status, 0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 99) return std::nullopt;
-  // every call stops twice, before and after
-  for (int stop = 0; stop <= 2 * call; ++stop) {
+  for (int stop = 0;; ++stop) {
     ::ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);
     ::waitpid(child, &status, 0);
     if (WIFEXITED(status)) {
       EXPECT_EQ(WEXITSTATUS(status), 0);
-      return true;
+      return stop;
     }
+    if (go_on(stop)) continue;
+    ::kill(child, SIGKILL);
+    ::waitpid(child, &status, 0);
+    return stop;
   }
-  ::kill(child, SIGKILL);
-  ::waitpid(child, &status, 0);
-  return false;
 }
 
-/// Steps 1 (and 2) are there; `body` saves on top and is killed everywhere. Afterwards the newest checkpoint is
-/// `old_step` or `new_step`, whole, and the next save cleans up.
-void kill_everywhere(int64_t old_step, int64_t new_step, int64_t keep) {
-  bool seen_old = false, seen_new = false;
-  for (int call = 0;; ++call) {
-    const test::Folder run;
-    for (int64_t step = 1; step <= old_step; ++step) save_alone(run.path(), step, static_cast<float>(step), 0);
-    const auto ended = ends_before_call(call, [&] { save_alone(run.path(), new_step, 1000, keep); });
-    if (!ended) GTEST_SKIP() << "tracing a child is not permitted here";
-
-    const auto folder = newest(run.path());
-    ASSERT_TRUE(folder) << "killed before call " << call;
-    const Checkpoint checkpoint(*folder);
-    ASSERT_NO_THROW(checkpoint.verify()) << "killed before call " << call;
-    const float first = checkpoint.state()["first"].get<float>();
-    const bool is_new = first == 1000;
-    ASSERT_TRUE(is_new ? checkpoint.step() == new_step : checkpoint.step() == old_step && first == old_step);
-    for (const int64_t step : steps(run.path())) ASSERT_NO_THROW(Checkpoint(step_folder(run.path(), step)).verify());
-    (is_new ? seen_new : seen_old) = true;
-
-    if (call % 8 == 0 || *ended) {
-      save_alone(run.path(), new_step + 1, 0, 1);
-      EXPECT_EQ(steps(run.path()), std::vector<int64_t>{new_step + 1});
-      EXPECT_FALSE(std::filesystem::exists(run / "checkpoints.partial"));
-    }
-    if (*ended) break;
+/// What a saver that saves `step` over the steps 1 to `old_step` leaves behind, wherever it is killed.
+class KilledSave {
+ public:
+  KilledSave(int64_t old_step, int64_t step, int64_t keep) : old_step_(old_step), step_(step), keep_(keep) {
+    for (int64_t old = 1; old <= old_step; ++old) save_alone(run_.path(), old, static_cast<float>(old), 0);
   }
+
+  std::optional<int> run(const std::function<bool(int)>& go_on) {
+    return traced([&] { save_alone(run_.path(), step_, 1000, keep_); }, go_on);
+  }
+
+  /// Every checkpoint is whole, and the newest is the old one or the new one. True for the new one.
+  bool check(int stop) const {
+    const auto folder = newest(run_.path());
+    if (!folder) {
+      ADD_FAILURE() << "stop " << stop << ": nothing is left";
+      return false;
+    }
+    for (const int64_t step : steps(run_.path()))
+      EXPECT_NO_THROW(Checkpoint(step_folder(run_.path(), step)).verify()) << "stop " << stop;
+    const Checkpoint checkpoint(*folder);
+    const auto first = checkpoint.state()["first"].get<int64_t>();
+    EXPECT_TRUE(first == 1000 ? checkpoint.step() == step_ : checkpoint.step() == old_step_ && first == old_step_);
+    return first == 1000;
+  }
+
+  void next_save_cleans_up() const {
+    save_alone(run_.path(), step_ + 1, 0, 1);
+    EXPECT_EQ(steps(run_.path()), std::vector<int64_t>{step_ + 1});
+    EXPECT_FALSE(std::filesystem::exists(run_ / "checkpoints.partial"));
+  }
+
+ private:
+  test::Folder run_;
+  int64_t old_step_, step_, keep_;
+};
+
+void kill_everywhere(int64_t old_step, int64_t step, int64_t keep) {
+  // a kill leaves the files as they are at that stop, so looking at each stop is a kill at each; some are real
+  KilledSave watched(old_step, step, keep);
+  bool seen_old = false, seen_new = false;
+  const auto stops = watched.run([&](int stop) {
+    (watched.check(stop) ? seen_new : seen_old) = true;
+    return true;
+  });
+  if (!stops) GTEST_SKIP() << "tracing a child is not permitted here";
   EXPECT_TRUE(seen_old);
   EXPECT_TRUE(seen_new);
+
+  constexpr int kills = 12;
+  for (int i = 0; i < kills; ++i) {
+    KilledSave killed(old_step, step, keep);
+    const int last = *stops * (i + 1) / (kills + 1);
+    killed.run([&](int stop) { return stop < last; });
+    killed.check(last);
+    killed.next_save_cleans_up();
+  }
 }
 
 TEST(Kill, ANewStepLeavesTheOldOnesWhole) {

