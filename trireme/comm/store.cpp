@@ -6,6 +6,9 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <cstdlib>
+#include <future>
+#include <memory>
+#include <thread>
 
 #include "trireme/base/error.h"
 
@@ -29,6 +32,23 @@ std::string checked_host(std::string host) {
   return host;
 }
 
+// The store's own time-out covers connecting, not the first answer: behind a listener that says nothing (another
+// program on the port, a stopped rank 0) its constructor never returns, so it is left behind on a thread of its own.
+c10::intrusive_ptr<c10d::Store> connect(const std::string& host, const c10d::TCPStoreOptions& options) {
+  auto made = std::make_shared<std::promise<c10::intrusive_ptr<c10d::Store>>>();
+  auto future = made->get_future();
+  std::thread([made, host, options] {
+    try {
+      made->set_value(c10::make_intrusive<c10d::TCPStore>(host, options));
+    } catch (...) {
+      made->set_exception(std::current_exception());
+    }
+  }).detach();
+  if (future.wait_for(options.timeout + std::chrono::seconds(1)) != std::future_status::ready)
+    throw base::CommError("it listens, but does not answer as a store; is another program on the port?");
+  return future.get();
+}
+
 }  // namespace
 
 c10::intrusive_ptr<c10d::Store> meet_at_store(const launch::RankVariables& variables,
@@ -42,7 +62,7 @@ c10::intrusive_ptr<c10d::Store> meet_at_store(const launch::RankVariables& varia
   options.timeout = timeout;
   const auto host = checked_host(variables.master_addr);
   try {
-    auto store = c10::make_intrusive<c10d::TCPStore>(host, options);
+    auto store = connect(host, options);
     return c10::make_intrusive<c10d::PrefixStore>(std::string("trireme/") + (attempt ? attempt : "0"), store);
   } catch (const std::exception& error) {
     const auto text = first_line(error.what());

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -127,6 +128,7 @@ int sample(const CommandLine& command, const Flavour& flavour) {
 }
 
 int run_flavour(int argc, char** argv, const Flavour& flavour) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error of the write, with its words
   return cli::guarded([&] {
     const std::string program = std::filesystem::path(argv[0]).filename() == "trireme-rank" ? "trireme" : argv[0];
     const auto command = cli::parse_command_line(argc, argv, program);

@@ -91,7 +91,8 @@ void Trainer::save(const std::string& run_folder) {
   request.keep = config_.checkpoint.keep;
   request.run_id = run_id_;
   request.tensors = weights_and_state(parts_);
-  std::vector<at::Tensor> kept(parts_.model->buffers().size());
+  // equal pieces of several ranks are split among them; buffers may differ by rank, rank 0's count
+  std::vector<at::Tensor> kept(world_.rank() == 0 ? parts_.model->buffers().size() : 0);
   for (size_t b = 0; b < kept.size(); ++b) {
     const auto& buffer = parts_.model->buffers()[b];
     request.tensors.push_back(checkpoint::whole_tensor("buffer/" + buffer.name, buffer.tensor, kept[b]));
@@ -109,6 +110,10 @@ void Trainer::save(const std::string& run_folder) {
 void Trainer::load(const std::string& checkpoint_folder) {
   const checkpoint::Checkpoint saved(checkpoint_folder);
   const auto& state = saved.state();
+  for (const char* key : {"updates", "samples_consumed", "dataset_size", "ranks", "config"})
+    if (!state.contains(key))
+      throw base::DataError("checkpoint " + checkpoint_folder + " has no '" + key +
+                            "' in its state; a training run did not write it");
   const auto size_then = state.at("dataset_size").get<int64_t>();
   if (job_.training && size_then != job_.training->size())
     throw base::DataError(base::text_of("the training data has ", job_.training->size(), " samples, checkpoint ",
