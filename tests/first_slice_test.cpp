@@ -1,7 +1,7 @@
 // The first slice: one MLP through the same Layers, flat storage, Group and reducer, three ways. Each equals one
 // process in the loss and in every gradient.
-#include <gtest/gtest.h>
 #include <ATen/ATen.h>
+#include <gtest/gtest.h>
 
 #include "tests/harness/ranks.h"
 #include "trireme/data/synthetic_dataset.h"

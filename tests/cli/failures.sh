@@ -77,5 +77,8 @@ pid=$!
 for _ in $(seq 150); do grep -q '"step":3' l/metrics.jsonl 2>/dev/null && break; sleep 0.2; done
 ranks=$(pgrep -P $pid)
 kill -9 $pid
-sleep 1
-for rank in $ranks; do ! kill -0 "$rank" 2>/dev/null || fail "rank process $rank outlived its launcher"; done
+alive() { grep -qs '^State:.[^Z]' "/proc/$1/status"; } # a zombie has ended
+for rank in $ranks; do
+  for _ in $(seq 50); do alive "$rank" || break; sleep 0.1; done
+  ! alive "$rank" || fail "rank process $rank outlived its launcher"
+done

@@ -1,9 +1,9 @@
 // Every backend runs the same suite: ranks as threads, over operation, size, dtype and length.
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include <filesystem>
