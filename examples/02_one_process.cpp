@@ -3,7 +3,7 @@
 // Run:
 //   build/examples/02_one_process
 // Prints:
-//   step 0 loss 6.02887
+//   step 0 loss 7.37172
 //   step 20 loss ...
 //   step 40 loss ...
 #include <iostream>

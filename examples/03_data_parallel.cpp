@@ -6,7 +6,7 @@
 //   build/examples/02_one_process > alone
 //   grep -o 'step.*' lines | diff - alone && cat lines
 // Prints:
-//   [rank 0] step 0 loss 6.02887
+//   [rank 0] step 0 loss 7.37172
 //   [rank 0] step 20 loss ...
 //   [rank 0] step 40 loss ...
 #include <trireme/trireme.h>
