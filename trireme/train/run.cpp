@@ -204,6 +204,7 @@ class Run {
     const SampleRequest sampled{.prompt = {'\n'},
                                 .length = length,
                                 .context = gpt2->n_positions,
+                                .temperature = 0.5,
                                 .seed = static_cast<uint64_t>(trainer_.config().training.seed)};
     const auto text = request_.decode(sample(trainer_.model(), sampled));
     base::write_file_atomically(folder_.path + "/sample.txt", text);
