@@ -108,8 +108,9 @@ class LastInput {
   ~LastInput() { unlink(path_.c_str()); }
 
   void show(const Input& input) {
-    std::copy(input.begin(), input.end(), static_cast<uint8_t*>(bytes_));
+    // first: pages behind the file's end cannot be written
     if (ftruncate(fd_, static_cast<off_t>(std::max<size_t>(input.size(), 1))) != 0) fail();
+    std::copy(input.begin(), input.end(), static_cast<uint8_t*>(bytes_));
   }
 
  private:
