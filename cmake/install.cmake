@@ -21,7 +21,8 @@ if(TRIREME_TORCH)
 
   install(TARGETS ${modules} trireme_library EXPORT TriremeTargets)
   install(EXPORT TriremeTargets NAMESPACE Trireme:: DESTINATION ${package_dir})
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/trireme" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/trireme" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
+          PATTERN "*_fixture.h" EXCLUDE PATTERN "test_*.h" EXCLUDE)
 
   configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/TriremeConfig.cmake.in" "${PROJECT_BINARY_DIR}/TriremeConfig.cmake"
                                 INSTALL_DESTINATION ${package_dir})

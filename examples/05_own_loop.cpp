@@ -21,5 +21,5 @@ int main() {
   }
   const auto evaluation = trainer.evaluate();
   if (world.rank() == 0)
-    std::cout << "step " << trainer.updates() << " validation loss " << evaluation.loss << std::endl;
+    std::cout << "step " << trainer.updates() << " validation loss " << evaluation.loss() << std::endl;
 }

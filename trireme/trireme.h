@@ -11,6 +11,7 @@
 #include "trireme/model/models.h"
 #include "trireme/program/run.h"
 #include "trireme/spec/config.h"
+#include "trireme/train/ddp_checkpoint.h"
 #include "trireme/train/trainer.h"
 
 namespace trireme {
@@ -38,6 +39,8 @@ using data_parallel::DistributedDataParallelOptions;
 
 using checkpoint::load_checkpoint;
 using checkpoint::save_checkpoint;
+using train::load_checkpoint;
+using train::save_checkpoint;
 
 using spec::Config;
 using spec::config_from_json;

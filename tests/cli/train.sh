@@ -57,11 +57,15 @@ train c.json --data text.txt --steps 1 --set train_micro_batch_size_per_gpu=8 >l
 [ -d runs/c-1/export ] && [ -d runs/c-2/export ] || fail "default folders: $(ls runs)"
 
 # Ctrl-C: a step is finished and saved, exit 130, and the line says how to go on
-"$build/trireme" train c.json --data text.txt --ranks 2 --steps 100000 --out c >log 2>&1 &
+"$build/trireme" train c.json --data text.txt --ranks 2 --set training.steps=100000 --out c >log 2>&1 &
 pid=$!
 for _ in $(seq 100); do grep -q '"step":3' c/metrics.jsonl 2>/dev/null && break; sleep 0.2; done
 kill -INT $pid
 code=0; wait $pid || code=$?
 [ $code = 130 ] || fail "Ctrl-C exits $code: $(tail -2 log)"
-grep -q -- "--out c --resume" log || fail "$(tail -3 log)"
+command=$(sed -n 's/.*go on with: //p' log)
+[[ $command == *"--data text.txt --ranks 2"*"--out c --resume" ]] || fail "$(tail -3 log)"
 [ "$(ls c/checkpoints | wc -l)" = 1 ] || fail "no checkpoint after Ctrl-C"
+reached=$(losses c | wc -w)
+bash -c "$command --steps $((reached + 1))" >log || fail "what was printed does not go on: $command: $(cat log)"
+grep -q "resuming at step $reached" log || fail "$(cat log)"

@@ -134,9 +134,12 @@ void run(const Input& input, LastInput& last) {
 }
 
 std::vector<Input> read_corpus(const std::string& folder) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
   std::vector<Input> corpus;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::ifstream file(entry.path(), std::ios::binary);
+  for (const auto& path : paths) {
+    std::ifstream file(path, std::ios::binary);
     corpus.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
     if (corpus.back().size() > kLongestInput) corpus.back().resize(kLongestInput);
   }

@@ -54,6 +54,11 @@ class CommError : public Error {
   using Error::Error;
 };
 
+/// Ranks did not enter a collective before its deadline passed.
+class DeadlineError : public CommError {
+  using CommError::CommError;
+};
+
 /// A peer process ended or vanished; often the echo of another rank's failure.
 class PeerLostError : public CommError {
   using CommError::CommError;

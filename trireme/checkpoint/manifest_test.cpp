@@ -11,7 +11,7 @@
 namespace trireme::checkpoint {
 namespace {
 
-Manifest example() {
+Manifest example_manifest() {
   Manifest manifest;
   manifest.step = 100;
   manifest.run_id = "run \"a\"";
@@ -36,7 +36,7 @@ std::string error_of(const std::string& text) {
 
 /// The text with a change in its JSON and a checksum that fits.
 std::string changed(const std::function<void(base::Json&)>& change) {
-  base::Json json = base::Json::parse(manifest_text(example()));
+  base::Json json = base::Json::parse(manifest_text(example_manifest()));
   change(json);
   json.erase("checksum");
   const std::string body = json.dump().substr(1);
@@ -44,7 +44,7 @@ std::string changed(const std::function<void(base::Json&)>& change) {
 }
 
 TEST(Manifest, RoundTrip) {
-  const Manifest manifest = example();
+  const Manifest manifest = example_manifest();
   const Manifest parsed = parse_manifest(manifest_text(manifest), "m.json");
   EXPECT_EQ(parsed.step, 100);
   EXPECT_EQ(parsed.run_id, manifest.run_id);
@@ -60,7 +60,7 @@ TEST(Manifest, RoundTrip) {
 }
 
 TEST(Manifest, AnyFlippedByteOrTruncationIsRefused) {
-  const std::string text = manifest_text(example());
+  const std::string text = manifest_text(example_manifest());
   for (size_t i = 0; i < text.size(); ++i) {
     std::string flipped = text;
     flipped[i] = static_cast<char>(flipped[i] ^ 1);

@@ -2,35 +2,14 @@
 
 #include "trireme/base/error.h"
 #include "trireme/base/names.h"
+#include "trireme/comm/dtype.h"
 
 namespace trireme::checkpoint {
 
-base::DType dtype_of(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kDouble:
-      return base::DType::F64;
-    case at::kFloat:
-      return base::DType::F32;
-    case at::kHalf:
-      return base::DType::F16;
-    case at::kBFloat16:
-      return base::DType::BF16;
-    case at::kLong:
-      return base::DType::I64;
-    case at::kInt:
-      return base::DType::I32;
-    case at::kShort:
-      return base::DType::I16;
-    case at::kChar:
-      return base::DType::I8;
-    case at::kByte:
-      return base::DType::U8;
-    case at::kBool:
-      return base::DType::Bool;
-    default:
-      throw base::UsageError(
-          base::text_of("tensors of dtype ", c10::toString(tensor.scalar_type()), " cannot be stored in a checkpoint"));
-  }
+base::DType stored_dtype(const at::Tensor& tensor) {
+  if (const auto dtype = comm::dtype_of(tensor.scalar_type())) return *dtype;
+  throw base::UsageError(
+      base::text_of("tensors of dtype ", c10::toString(tensor.scalar_type()), " cannot be stored in a checkpoint"));
 }
 
 LocalTensor whole_tensor(const std::string& name, const at::Tensor& tensor) {
@@ -40,7 +19,7 @@ LocalTensor whole_tensor(const std::string& name, const at::Tensor& tensor) {
                                          " with strides ", tensor.strides()));
   return {name,
           tensor.sizes().vec(),
-          dtype_of(tensor),
+          stored_dtype(tensor),
           {},
           0,
           tensor.numel(),

@@ -10,7 +10,7 @@
 namespace trireme::checkpoint {
 
 /// The dtype under which a tensor is stored; UsageError for one that has no name in safetensors (complex, quantised).
-base::DType dtype_of(const at::Tensor& tensor);
+base::DType stored_dtype(const at::Tensor& tensor);
 
 /// The whole of a contiguous CPU tensor under a name; points into it. UsageError if it is neither.
 LocalTensor whole_tensor(const std::string& name, const at::Tensor& tensor);

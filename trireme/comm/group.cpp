@@ -150,10 +150,9 @@ void GroupState::explain(const std::string& what) {
     throw base::PeerLostError(
         base::text_of(what, " timed out after ", timeout.count(), " ms and the store is gone: ", text));
   }
-  throw base::CommError(
-      absent.empty()
-          ? base::text_of(what, " timed out after ", timeout.count(), " ms: all ranks entered it, it did not complete")
-          : base::text_of(what, " timed out after ", timeout.count(), " ms; ranks that did not arrive: ", absent));
+  const auto timed_out_text = base::text_of(what, " timed out after ", timeout.count(), " ms");
+  if (absent.empty()) throw base::CommError(timed_out_text + ": all ranks entered it, it did not complete");
+  throw base::DeadlineError(timed_out_text + "; ranks that did not arrive: " + absent);
 }
 
 int Group::rank() const {

@@ -5,34 +5,15 @@
 
 #include "trireme/base/error.h"
 #include "trireme/comm/backends.h"
+#include "trireme/comm/dtype.h"
 #include "trireme/shm/communicator.h"
 
 namespace trireme::comm {
 namespace {
 
-base::DType dtype_of(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kDouble:
-      return base::DType::F64;
-    case at::kFloat:
-      return base::DType::F32;
-    case at::kHalf:
-      return base::DType::F16;
-    case at::kBFloat16:
-      return base::DType::BF16;
-    case at::kLong:
-      return base::DType::I64;
-    case at::kInt:
-      return base::DType::I32;
-    case at::kByte:
-      return base::DType::U8;
-    case at::kBool:
-      return base::DType::Bool;
-    default:
-      throw base::CommError(
-          base::text_of("reductions take float64, float32, float16, bfloat16, int64, int32, uint8 and bool, got ",
-                        tensor.scalar_type()));
-  }
+base::DType reducible_dtype(const at::Tensor& tensor) {
+  if (const auto dtype = dtype_of(tensor.scalar_type())) return *dtype;
+  throw base::CommError(base::text_of("no reductions of ", tensor.scalar_type(), " elements; convert them first"));
 }
 
 shm::ReduceOp reduce_op(const c10d::ReduceOp& op) {
@@ -110,14 +91,14 @@ class ShmBackend final : public c10d::Backend {
   const std::string getBackendName() const override { return "shm"; }
 
   Handle allreduce(Tensors& t, const c10d::AllreduceOptions& options) override {
-    return work(communicator_->all_reduce(data(t[0]), count(t[0]), dtype_of(t[0]), reduce_op(options.reduceOp)),
+    return work(communicator_->all_reduce(data(t[0]), count(t[0]), reducible_dtype(t[0]), reduce_op(options.reduceOp)),
                 {t[0]});
   }
   Handle broadcast(Tensors& t, const c10d::BroadcastOptions& options) override {
     return work(communicator_->broadcast(data(t[0]), t[0].nbytes(), static_cast<int>(options.rootRank)), {t[0]});
   }
   Handle reduce(Tensors& t, const c10d::ReduceOptions& options) override {
-    return work(communicator_->reduce(data(t[0]), count(t[0]), dtype_of(t[0]), reduce_op(options.reduceOp),
+    return work(communicator_->reduce(data(t[0]), count(t[0]), reducible_dtype(t[0]), reduce_op(options.reduceOp),
                                       static_cast<int>(options.rootRank)),
                 {t[0]});
   }
@@ -132,7 +113,7 @@ class ShmBackend final : public c10d::Backend {
   }
   Handle _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                               const c10d::ReduceScatterOptions& options) override {
-    return work(communicator_->reduce_scatter(data(input), data(output), count(output), dtype_of(output),
+    return work(communicator_->reduce_scatter(data(input), data(output), count(output), reducible_dtype(output),
                                               reduce_op(options.reduceOp)),
                 {output}, {input});
   }

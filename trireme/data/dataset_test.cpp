@@ -9,6 +9,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/base/tokens.h"
+#include "trireme/data/data_fixture.h"
 #include "trireme/data/loader.h"
 #include "trireme/data/synthetic_dataset.h"
 #include "trireme/data/token_dataset.h"
@@ -42,11 +43,6 @@ class Files : public testing::Test {
  private:
   fs::path folder_;
 };
-
-std::vector<int64_t> values(const at::Tensor& tensor) {
-  const int64_t* first = tensor.const_data_ptr<int64_t>();
-  return {first, first + tensor.numel()};
-}
 
 template <class F>
 std::string data_error(F action) {

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "trireme/base/error.h"
+#include "trireme/data/data_fixture.h"
 
 namespace trireme::data {
 namespace {
@@ -57,11 +58,6 @@ class Broken : public Numbers {
   int64_t bad_;
 };
 
-std::vector<int64_t> values(const at::Tensor& tensor) {
-  const int64_t* first = tensor.const_data_ptr<int64_t>();
-  return {first, first + tensor.numel()};
-}
-
 void append(std::vector<int64_t>& to, const std::vector<int64_t>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
@@ -72,11 +68,6 @@ std::vector<int64_t> ids_of(const StepBatches& step) {
     if (batch.samples > 0) append(ids, values(batch.inputs[0]));
   }
   return ids;
-}
-
-std::vector<int64_t> sorted(std::vector<int64_t> v) {
-  std::sort(v.begin(), v.end());
-  return v;
 }
 
 LoaderOptions options_of(int64_t micro_batch, int64_t accumulation, int ranks, int rank) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "trireme/base/error.h"
+#include "trireme/data/data_fixture.h"
 
 namespace trireme::data {
 namespace {
@@ -22,11 +23,6 @@ std::vector<int64_t> walk(const SampleOrder& order, int64_t steps, int64_t& posi
     position = step.samples_consumed_after;
   }
   return seen;
-}
-
-std::vector<int64_t> sorted(std::vector<int64_t> values) {
-  std::sort(values.begin(), values.end());
-  return values;
 }
 
 std::vector<int64_t> first_numbers(int64_t n) {

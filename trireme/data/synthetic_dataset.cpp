@@ -43,8 +43,8 @@ Batch SyntheticDataset::batch(std::span<const int64_t> samples) const {
   for (int64_t row = 0; row < count; ++row) {
     TRIREME_CHECK(samples[row] >= 0 && samples[row] < size(), "sample ", samples[row], " of ", size());
     float* features = inputs.mutable_data_ptr<float>() + row * options_.inputs;
-    base::fill_normal(features, samples[row] * options_.inputs, options_.inputs, options_.seed, "synthetic.inputs", 0,
-                      1);
+    const int64_t index = options_.first + samples[row];
+    base::fill_normal(features, index * options_.inputs, options_.inputs, options_.seed, "synthetic.inputs", 0, 1);
     teach(features, outputs.mutable_data_ptr<float>() + row * options_.outputs);
   }
   if (!classes) return {{inputs}, {outputs}, count};

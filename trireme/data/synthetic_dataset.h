@@ -15,6 +15,7 @@ enum class SyntheticTask {
 struct SyntheticOptions {
   SyntheticTask task = SyntheticTask::Regression;
   int64_t samples = 1024;
+  int64_t first = 0;    ///< index of sample 0 in the endless stream of samples, so that datasets can be disjoint
   int64_t inputs = 16;  ///< features a sample
   int64_t outputs = 4;  ///< targets or classes
   int64_t hidden = 16;  ///< width of the teacher

@@ -3,24 +3,13 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
+#include "trireme/base/clock.h"
 #include "trireme/base/error.h"
 
 namespace trireme::data_parallel {
 namespace {
-
-// adds the time of its scope
-class Stopwatch {
- public:
-  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
-  ~Stopwatch() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  double& seconds_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 // Sixteen elements of each parameter: enough to see that an optimizer stepped. (Versions are not: torch::optim::SGD
 // writes through data().)
@@ -158,7 +147,7 @@ void Reducer::user_ready(int parameter, int user) {
   if (std::exchange(fired_[parameter][user], 1)) return;
   --bucket_of(parameter).pending;
   if (!options_.overlap) return;
-  const Stopwatch stopwatch(counters_.seconds);
+  const base::Stopwatch stopwatch(counters_.seconds);
   launch_ready_buckets(false);
   group_.progress();
 }
@@ -194,20 +183,16 @@ comm::Work Reducer::reduce(const at::Tensor& whole) const {
 
 void Reducer::finish() {
   TRIREME_CHECK(in_pass_);
-  const Stopwatch stopwatch(counters_.seconds);
+  const base::Stopwatch stopwatch(counters_.seconds);
   in_pass_ = false;
   try {
     launch_ready_buckets(true);
     exchange_control(false);
-  } catch (const base::PeerLostError&) {
-    throw;
-  } catch (const base::CommError& error) {
-    const std::string text = error.what();
-    if (text.find("did not arrive") == std::string::npos && text.find("did not enter") == std::string::npos) throw;
+  } catch (const base::DeadlineError& error) {
     // all completed the previous pass together, so whoever is missing has not begun this one
-    throw base::CommError(base::text_of(text, "; it has made ", counters_.passes - 1,
-                                        " synchronised backwards, this rank ", counters_.passes,
-                                        "; use join() or no_sync()"));
+    throw base::DeadlineError(base::text_of(error.what(), "; it has made ", counters_.passes - 1,
+                                            " synchronised backwards, this rank ", counters_.passes,
+                                            "; use join() or no_sync()"));
   }
   before_step_.clear();
   if (events_.finished) events_.finished();

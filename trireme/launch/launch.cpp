@@ -119,6 +119,7 @@ int launch(const LaunchSpec& spec) {
   const std::vector<pid_t> foreign = descendants(getpid(), {});
   SignalPipe signals;
   Subreaper subreaper;
+  SaidLines said;
   std::vector<RunningRank> ranks;
   Watcher watcher(ranks, signals, own_output, errors, foreign, spec.grace);
   try {
@@ -133,7 +134,7 @@ int launch(const LaunchSpec& spec) {
         const bool prefixed = spec.prefix_output && spec.ranks > 1;
         running.output = std::make_unique<RankOutput>(
             prefixed ? base::text_of("[rank ", rank, "] ") : "",
-            spec.log_dir.empty() ? "" : base::text_of(spec.log_dir, "/rank_", rank, ".log"), own_output, errors);
+            spec.log_dir.empty() ? "" : base::text_of(spec.log_dir, "/rank_", rank, ".log"), own_output, errors, said);
         start.output = running.output->output_for_rank();
         start.errors = running.output->errors_for_rank();
       }

@@ -2,6 +2,15 @@
 
 namespace trireme::launch {
 
+bool SaidLines::is_echo(const std::string& line, const LineBuffer& rank) {
+  constexpr size_t most = 1000;  // a rank that warns without end must not fill the memory
+  if (!line.starts_with("error: ") && !line.starts_with("warning: ")) return false;
+  const auto known = first_.find(line);
+  if (known != first_.end()) return known->second != &rank;
+  if (first_.size() < most) first_.emplace(line, &rank);
+  return false;
+}
+
 void LineBuffer::add(std::string_view bytes, std::string& out) {
   constexpr size_t longest = 1 << 20;
   if (prefix_.empty()) {
@@ -23,9 +32,11 @@ void LineBuffer::add(std::string_view bytes, std::string& out) {
       line_ += piece;
       return;
     }
-    if (!inside_long_line_) out += prefix_;
-    out += line_;
-    out += piece;
+    line_ += piece;
+    if (inside_long_line_)
+      out += line_;
+    else if (!said_ || !said_->is_echo(line_, *this))
+      out += prefix_ + line_;
     line_.clear();
     inside_long_line_ = end == std::string_view::npos;
     after_return_ = piece.back() == '\r';

@@ -62,6 +62,19 @@ TEST(LineBuffer, long_lines_use_bounded_memory) {
   EXPECT_EQ(out.substr(out.size() - 9), "x\n> next\n");
 }
 
+TEST(LineBuffer, what_every_rank_says_of_an_error_is_told_once) {
+  SaidLines said;
+  LineBuffer first("[0] ", &said), second("[1] ", &said);
+  std::string out;
+  second.add("error: the loss is not finite\nstep 1\n", out);
+  first.add("error: the loss is not finite\nstep 1\nwarning: slow\n", out);
+  second.add("warning: slow\nerror: another\n", out);
+  first.add("warning: slow\n", out);  // again: not an echo
+  EXPECT_EQ(out,
+            "[1] error: the loss is not finite\n[1] step 1\n[0] step 1\n[0] warning: slow\n[1] error: another\n"
+            "[0] warning: slow\n");
+}
+
 TEST(LineBuffer, without_prefix_everything_passes) {
   LineBuffer lines("");
   std::string out;

@@ -18,8 +18,10 @@ void close_once(int& fd) {
 
 }  // namespace
 
-RankOutput::RankOutput(const std::string& prefix, const std::string& log_path, OutputQueue& output, OutputQueue& errors)
-    : streams_{{{-1, -1, LineBuffer(prefix), &output}, {-1, -1, LineBuffer(prefix), &errors}}}, log_path_(log_path) {
+RankOutput::RankOutput(const std::string& prefix, const std::string& log_path, OutputQueue& output, OutputQueue& errors,
+                       SaidLines& said)
+    : streams_{{{-1, -1, LineBuffer(prefix), &output}, {-1, -1, LineBuffer(prefix, &said), &errors}}},
+      log_path_(log_path) {
   for (Stream& stream : streams_) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {

@@ -14,8 +14,10 @@ namespace trireme::launch {
 /// The pipes that carry one rank's stdout and stderr to the launcher's queues, and its log file.
 class RankOutput {
  public:
-  /// `log_path` empty: no log file. The queues must live longer. Throws base::SystemError.
-  RankOutput(const std::string& prefix, const std::string& log_path, OutputQueue& output, OutputQueue& errors);
+  /// `log_path` empty: no log file. `said` is shared by all ranks. The queues and `said` must live longer. Throws
+  /// base::SystemError.
+  RankOutput(const std::string& prefix, const std::string& log_path, OutputQueue& output, OutputQueue& errors,
+             SaidLines& said);
   ~RankOutput();
   RankOutput(const RankOutput&) = delete;
   RankOutput& operator=(const RankOutput&) = delete;

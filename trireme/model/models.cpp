@@ -1,6 +1,7 @@
 #include "trireme/model/models.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <variant>
@@ -56,6 +57,11 @@ void add_synthetic_samples(layers::Job& job, const spec::Config& config, const s
   options.samples = config.data.samples;
   options.seed = static_cast<uint64_t>(config.training.seed);
   job.training = std::make_shared<data::SyntheticDataset>(options);
+  if (config.data.validation_fraction > 0) {
+    options.first = options.samples;
+    options.samples = std::max<int64_t>(1, std::llround(options.samples * config.data.validation_fraction));
+    job.validation = std::make_shared<data::SyntheticDataset>(options);
+  }
 }
 
 }  // namespace

@@ -107,7 +107,13 @@ TEST(JobFor, an_mlp_learns_its_synthetic_samples) {
   mlp_spec.num_hidden_layers = 2;
   config.model = mlp_spec;
   config.data.samples = 64;
+  config.data.validation_fraction = 0.25;
   const auto job = job_for(config);
+  // further samples of the same teacher
+  ASSERT_TRUE(job.validation);
+  EXPECT_EQ(job.validation->size(), 16);
+  const std::vector<int64_t> first_sample = {0};
+  EXPECT_FALSE(job.validation->batch(first_sample).inputs[0].equal(job.training->batch(first_sample).inputs[0]));
   ASSERT_EQ(job.training->size(), 64);
   layers::Model model(job.layers, 1);
   std::vector<at::Tensor> weights;

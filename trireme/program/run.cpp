@@ -25,6 +25,7 @@
 #include "trireme/train/sample.h"
 
 namespace trireme::program {
+namespace fs = std::filesystem;
 namespace {
 
 using cli::CommandLine;
@@ -68,12 +69,39 @@ bool is_byte_model(const spec::Config& config) {
   return gpt2 && gpt2->vocab_size == 256;
 }
 
-int train(const CommandLine& command, const spec::Config& config, const Flavour& flavour, const comm::World& world,
-          const std::string& program) {
+std::string shell_word(const std::string& word) {
+  if (word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:") == word.npos)
+    return word;
+  std::string quoted = "'";
+  for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+bool is_rank_program(const fs::path& path) {
+  return path.filename() == "trireme-rank";
+}
+
+// What was typed, without what says where the run lies and how it starts.
+std::string command_to_repeat(const CommandLine& command) {
+  const fs::path self = fs::read_symlink("/proc/self/exe");
+  const fs::path program = is_rank_program(self) ? self.parent_path() / "trireme" : self;
+  const fs::path from_here = program.lexically_proximate(fs::current_path());
+  std::string text = shell_word(*from_here.begin() == ".." ? program : from_here);
+  for (auto word = command.arguments.begin(); word != command.arguments.end(); ++word) {
+    if (*word == "--resume" || *word == "--overwrite" || word->starts_with("--out=")) continue;
+    if (*word == "--out") {
+      ++word;
+      continue;
+    }
+    text += ' ' + shell_word(*word);
+  }
+  return text;
+}
+
+int train(const CommandLine& command, const spec::Config& config, const Flavour& flavour, const comm::World& world) {
   train::RunRequest request;
-  request.folder = {command.out, std::filesystem::path(command.files.front()).stem().string(), command.resume,
-                    command.overwrite};
-  request.resume_command = program + " train " + command.files.front();
+  request.folder = {command.out, fs::path(command.files.front()).stem().string(), command.resume, command.overwrite};
+  request.resume_command = command_to_repeat(command);
   if (is_byte_model(config)) request.decode = decode_bytes;
   return train::run_training(flavour.job(config), config, request, world);
 }
@@ -85,8 +113,7 @@ int prove(const CommandLine& command, const spec::Config& config, const Flavour&
   return proof.equal() ? 0 : 1;
 }
 
-int become_rank(const CommandLine& command, const Flavour& flavour, const launch::RankVariables& place,
-                const std::string& program) {
+int become_rank(const CommandLine& command, const Flavour& flavour, const launch::RankVariables& place) {
   // Trireme's own launcher puts the prefix before every line
   if (place.world_size > 1 && !std::getenv(launch::launcher_variable))
     base::set_log_prefix(base::text_of("[rank ", place.rank, "] "));
@@ -95,17 +122,16 @@ int become_rank(const CommandLine& command, const Flavour& flavour, const launch
                                         flavour.models ? *flavour.models : spec::reference_models());
   base::set_log_level(base::log_level_named(config.logging.level));
   const auto world = join_world(config);
-  return command.verb == Verb::Train ? train(command, config, flavour, world, program)
-                                     : prove(command, config, flavour, world);
+  return command.verb == Verb::Train ? train(command, config, flavour, world) : prove(command, config, flavour, world);
 }
 
 int eval(const CommandLine& command, const Flavour& flavour) {
   settle_threads(command, 1, 0);
   const auto result = evaluate_stored(open_stored(command.files.front(), flavour.job), command.data);
   if (command.json)
-    std::cout << base::Json{{"loss", result.loss}, {"tokens", result.items}}.dump() << std::endl;
+    std::cout << base::Json{{"loss", result.loss()}, {"tokens", result.items}}.dump() << std::endl;
   else
-    std::cout << "loss " << result.loss << " over " << result.items << " tokens" << std::endl;
+    std::cout << "loss " << result.loss() << " over " << result.items << " tokens" << std::endl;
   return 0;
 }
 
@@ -130,7 +156,7 @@ int sample(const CommandLine& command, const Flavour& flavour) {
 int run_flavour(int argc, char** argv, const Flavour& flavour) {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error of the write, with its words
   return cli::guarded([&] {
-    const std::string program = std::filesystem::path(argv[0]).filename() == "trireme-rank" ? "trireme" : argv[0];
+    const std::string program = is_rank_program(argv[0]) ? "trireme" : argv[0];
     const auto command = cli::parse_command_line(argc, argv, program);
     switch (command.verb) {
       case Verb::Eval:
@@ -139,14 +165,14 @@ int run_flavour(int argc, char** argv, const Flavour& flavour) {
         return sample(command, flavour);
       case Verb::Train:
       case Verb::Prove:
-        if (const auto place = started_as_rank()) return become_rank(command, flavour, *place, program);
+        if (const auto place = started_as_rank()) return become_rank(command, flavour, *place);
         break;
       case Verb::Help:
       case Verb::Check:
       case Verb::Launch:
         break;
     }
-    return cli::run_verb(command, std::filesystem::read_symlink("/proc/self/exe").string(), flavour.models);
+    return cli::run_verb(command, fs::read_symlink("/proc/self/exe").string(), flavour.models);
   });
 }
 

@@ -13,26 +13,13 @@
 #include "trireme/checkpoint/folders.h"
 #include "trireme/checkpoint/load.h"
 #include "trireme/checkpoint/torch_tensor.h"
+#include "trireme/comm/dtype.h"
 #include "trireme/data/token_dataset.h"
 #include "trireme/model/models.h"
 
 namespace trireme::program {
 namespace fs = std::filesystem;
 namespace {
-
-at::ScalarType torch_type(base::DType dtype, const std::string& tensor, const std::string& file) {
-  switch (dtype) {
-    case base::DType::F32:
-      return at::kFloat;
-    case base::DType::F16:
-      return at::kHalf;
-    case base::DType::BF16:
-      return at::kBFloat16;
-    default:
-      throw base::DataError(base::text_of("tensor ", tensor, " of ", file, " is ", base::name_of(dtype),
-                                          "; weights are F32, F16 or BF16"));
-  }
-}
 
 // transformers writes the names with and without its model's own prefix
 const base::TensorEntry& find_weight(const base::SafetensorsFile& file, const std::string& name,
@@ -51,9 +38,12 @@ void load_export(const std::string& path, const layers::Model& model) {
     if (entry.shape != tensor.sizes().vec())
       throw base::DataError(base::text_of("tensor ", parameter.name, " of ", path, " has shape ",
                                           at::IntArrayRef(entry.shape), ", the model's is ", tensor.sizes()));
-    const auto bytes = file.bytes(entry);
-    const auto stored =
-        at::from_blob(const_cast<std::byte*>(bytes.data()), entry.shape, torch_type(entry.dtype, entry.name, path));
+    const auto type = comm::scalar_type_of(entry.dtype);
+    if (type != at::kFloat && type != at::kHalf && type != at::kBFloat16)
+      throw base::DataError(base::text_of("tensor ", entry.name, " of ", path, " is ", base::name_of(entry.dtype),
+                                          "; weights are F32, F16 or BF16"));
+    const auto stored = at::empty(entry.shape, type);
+    file.read(entry, 0, {static_cast<std::byte*>(stored.data_ptr()), entry.bytes()});
     for (auto user : parameter.tensors) user.detach().copy_(stored);
   }
 }
@@ -118,7 +108,7 @@ StoredModel open_stored(const std::string& folder, const JobFactory& job) {
   return open_checkpoint(folder, job);
 }
 
-train::Trainer::Evaluation evaluate_stored(const StoredModel& stored, const std::string& data_path) {
+train::Evaluation evaluate_stored(const StoredModel& stored, const std::string& data_path) {
   std::shared_ptr<const data::Dataset> dataset = stored.job.validation ? stored.job.validation : stored.job.training;
   if (stored.gpt2) {
     if (data_path.empty()) throw base::UsageError("eval needs data; use --data FILE");
@@ -129,19 +119,7 @@ train::Trainer::Evaluation evaluate_stored(const StoredModel& stored, const std:
     throw base::UsageError("--data is for gpt2 models; this job brings its own data");
   }
   if (!dataset) throw base::UsageError("the job has no data to evaluate on");
-  at::NoGradGuard no_grad;
-  double sum = 0;
-  int64_t count = 0;
-  constexpr int64_t rows = 16;
-  for (int64_t begin = 0; begin < dataset->size(); begin += rows) {
-    std::vector<int64_t> samples;
-    for (auto i = begin; i < std::min(dataset->size(), begin + rows); ++i) samples.push_back(i);
-    const auto batch = dataset->batch(samples);
-    const auto loss = stored.job.loss(stored.model->forward(batch.inputs), batch);
-    sum += loss.sum.item<double>();
-    count += loss.count;
-  }
-  return {count ? sum / static_cast<double>(count) : 0.0, count};
+  return train::evaluate(*stored.model, stored.job, *dataset, {0, dataset->size()}, 16);
 }
 
 }  // namespace trireme::program

@@ -7,7 +7,7 @@
 #include "trireme/layers/model.h"
 #include "trireme/program/run.h"
 #include "trireme/spec/model.h"
-#include "trireme/train/trainer.h"
+#include "trireme/train/evaluate.h"
 
 namespace trireme::program {
 
@@ -25,6 +25,6 @@ StoredModel open_stored(const std::string& folder, const JobFactory& job);
 
 /// gpt2: over the tokens of `data_path`, windows of n_positions inputs side by side, targets shifted by one. Another
 /// job: over its validation data, or its training data if it has none; data_path must then be empty.
-train::Trainer::Evaluation evaluate_stored(const StoredModel& stored, const std::string& data_path);
+train::Evaluation evaluate_stored(const StoredModel& stored, const std::string& data_path);
 
 }  // namespace trireme::program

@@ -60,14 +60,13 @@ void fill(int fd, uint64_t begin, uint64_t end) {
   }
 }
 
-struct Waiting {
-  std::function<bool()> unused;
-  std::vector<std::byte*> blocks;
-};
-
 }  // namespace
 
 struct Arena::Blocks {
+  struct Waiting {
+    std::function<bool()> unused;
+    std::vector<std::byte*> blocks;
+  };
   std::mutex mutex;
   Ranges free;
   Ranges holes;  // free and without pages
@@ -107,7 +106,7 @@ std::byte* Arena::allocate(size_t bytes, size_t alignment) {
   std::vector<std::byte*> returned;
   {
     std::lock_guard lock(blocks_->mutex);
-    std::erase_if(blocks_->waiting, [&](Waiting& entry) {
+    std::erase_if(blocks_->waiting, [&](const auto& entry) {
       if (!entry.unused()) return false;
       returned.insert(returned.end(), entry.blocks.begin(), entry.blocks.end());
       return true;

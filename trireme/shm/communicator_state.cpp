@@ -15,6 +15,7 @@ namespace trireme::shm {
 void Communicator::State::throw_if_failed() const {
   if (!failure) return;
   if (failure->condition == Condition::LostPeer) throw base::PeerLostError(failure->text);
+  if (failure->condition == Condition::Deadline) throw base::DeadlineError(failure->text);
   throw base::CommError(failure->text);
 }
 
@@ -93,6 +94,7 @@ void Communicator::State::look_at_peers(Clock::time_point now) {
       fail(Condition::Failed, who + " left group \"" + group.name + "\" before " + pending_text() + " was done",
            finding.peer);
     case Condition::Failed:
+    case Condition::Deadline:
     case Condition::LostPeer: {
       const bool echo = theirs.failure_origin != finding.peer;
       fail(finding.condition, echo ? theirs.failure : who + " failed first: " + theirs.failure, theirs.failure_origin);
@@ -107,15 +109,19 @@ std::string Communicator::State::pending_text() const {
   return base::text_of(describe(oldest.call, group), " seq ", oldest.sequence, " of group \"", group.name, "\"");
 }
 
+std::vector<int> Communicator::State::absentees() const {
+  std::vector<int> peers = collectives.awaited(group);
+  std::erase_if(peers, [&](int peer) { return collectives.oldest().entered[peer]; });
+  return peers;
+}
+
 std::string Communicator::State::deadline_text(Ticket ticket, nanoseconds limit) const {
   const std::string within = " within " + base::format_duration(std::chrono::duration<double>(limit).count());
   if (ticket.point_to_point) {
     return base::text_of(messages.describe(ticket.number, group), " of group \"", group.name, "\" was not answered",
                          within, "; raise the timeout if the rank is only slow");
   }
-  const Collective& oldest = collectives.oldest();
-  std::vector<int> absent, slow;
-  for (int peer : collectives.awaited(group)) (oldest.entered[peer] ? slow : absent).push_back(peer);
+  const std::vector<int> absent = absentees();
   std::string text;
   if (!absent.empty()) {
     text = group.names_of(absent) + " did not enter " + pending_text() + within;
@@ -126,8 +132,8 @@ std::string Communicator::State::deadline_text(Ticket ticket, nanoseconds limit)
       if (last != 0) text += std::to_string(last);
     }
   } else {
-    text = "all awaited ranks entered " + pending_text() + ", but " + group.names_of(slow) + " did not complete it" +
-           within;
+    text = "all awaited ranks entered " + pending_text() + ", but " + group.names_of(collectives.awaited(group)) +
+           " did not complete it" + within;
   }
   return text + " (waited: " + group.name_of_rank(group.rank) + "); raise the timeout if the rank is only slow";
 }
@@ -161,7 +167,8 @@ void Communicator::State::wait(Ticket ticket, nanoseconds limit) {
     }
     look_at_peers(now);
     if (now - start >= limit && !done(ticket) && !awaited().empty()) {
-      fail(Condition::Failed, deadline_text(ticket, limit), group.rank);
+      const bool someone_absent = !ticket.point_to_point && !absentees().empty();
+      fail(someone_absent ? Condition::Deadline : Condition::Failed, deadline_text(ticket, limit), group.rank);
     }
     if (quiet < kYield) {
       lock.unlock();

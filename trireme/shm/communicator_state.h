@@ -50,6 +50,7 @@ struct Communicator::State {
 
   std::vector<int> awaited() const;
   std::string pending_text() const;
+  std::vector<int> absentees() const;  // that have not entered the oldest collective
   std::string deadline_text(Ticket ticket, nanoseconds limit) const;
 
   std::mutex mutex;

@@ -43,7 +43,7 @@ struct alignas(kLine) Channel {
   alignas(kLine) std::atomic<uint64_t> received[kMessages];  // stamps of the peer's messages that are read
 };
 
-enum class Condition : uint32_t { Open, Left, Failed, LostPeer };
+enum class Condition : uint32_t { Open, Left, Failed, Deadline, LostPeer };
 
 struct alignas(kLine) ControlBlock {
   uint64_t magic;

@@ -10,6 +10,7 @@
 #include "trireme/base/file.h"
 #include "trireme/spec/keys.h"
 #include "trireme/spec/preflight.h"
+#include "trireme/spec/spec_fixture.h"
 
 namespace trireme::spec {
 namespace {
@@ -33,16 +34,6 @@ std::string wrong(const std::string& members, int world_size = 1) {
   } catch (const base::ConfigError& error) {
     return error.what();
   }
-}
-
-std::string notes(const Config& config) {
-  std::string text;
-  for (const std::string& note : config.notes) text += note + "\n";
-  return text;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 #define EXPECT_WRONG(members, part)                               \

@@ -186,7 +186,7 @@ void add_own_blocks(KeyTable& t) {
                     "name and header.")
                   .one_of({"auto", "text", "uint16", "llmc"}));
   t.push_back(built("data.validation_fraction", PLACE(config.data.validation_fraction),
-                    "The tail of the data that is not trained on.")
+                    "The tail of the data that is not trained on; for mlp so many samples more.")
                   .below(0, 1));
   t.push_back(
       built("data.shuffle", PLACE(config.data.shuffle), "A new order each epoch, a pure function of seed and epoch."));

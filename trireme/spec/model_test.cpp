@@ -4,13 +4,14 @@
 
 #include "trireme/base/error.h"
 #include "trireme/spec/config.h"
+#include "trireme/spec/spec_fixture.h"
 
 namespace trireme::spec {
 namespace {
 
 using base::Json;
 
-std::string wrong(const std::string& block) {
+std::string wrong_model(const std::string& block) {
   try {
     config_from_json(base::parse_json("{\"train_batch_size\": 8, \"model\": " + block + "}", "test"), 1);
     return "";
@@ -25,10 +26,6 @@ Gpt2Spec gpt2(const std::string& members) {
   return std::get<Gpt2Spec>(config.model);
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(Model, gpt2_block) {
   const Gpt2Spec spec =
       gpt2(R"(, "n_layer": 6, "n_embd": 384, "n_head": 6, "n_positions": 256, "vocab_size": 256, "n_inner": null)");
@@ -40,7 +37,7 @@ TEST(Model, gpt2_block) {
 }
 
 TEST(Model, gpt2_violations) {
-  const std::string said = wrong(
+  const std::string said = wrong_model(
       R"({"model_type": "gpt2", "n_embd": 100, "n_head": 3, "n_layers": 2, "layer_norm_epsilon": 0, "activation_function": "swish", "scale_attn_weights": false})");
   EXPECT_TRUE(contains(said, "model.n_layers: unknown key; did you mean 'n_layer'?")) << said;
   EXPECT_TRUE(contains(said, "model.n_embd: 100 is not a multiple of n_head 3; nearest legal n_embd: 99 or 102"))
@@ -48,23 +45,24 @@ TEST(Model, gpt2_violations) {
   EXPECT_TRUE(contains(said, "model.layer_norm_epsilon: 0 is out of range")) << said;
   EXPECT_TRUE(contains(said, "model.activation_function: \"swish\" is unknown")) << said;
   EXPECT_TRUE(contains(said, "model.scale_attn_weights: false is not supported yet")) << said;
-  EXPECT_TRUE(contains(wrong("{}"), "model.model_type: is missing; one of gpt2, mlp"));
-  EXPECT_TRUE(contains(wrong(R"({"model_type": "gtp2"})"), "did you mean 'gpt2'?"));
-  EXPECT_TRUE(contains(wrong(R"({"model_type": 2})"), "model.model_type: 2 is not a string"));
-  EXPECT_TRUE(contains(wrong("[]"), "model: [] is not an object"));
-  EXPECT_TRUE(contains(wrong(R"({"model_type": "gpt2", "n_ctx": 5})"), "model.n_ctx: 5 differs from n_positions 1024"));
+  EXPECT_TRUE(contains(wrong_model("{}"), "model.model_type: is missing; one of gpt2, mlp"));
+  EXPECT_TRUE(contains(wrong_model(R"({"model_type": "gtp2"})"), "did you mean 'gpt2'?"));
+  EXPECT_TRUE(contains(wrong_model(R"({"model_type": 2})"), "model.model_type: 2 is not a string"));
+  EXPECT_TRUE(contains(wrong_model("[]"), "model: [] is not an object"));
+  EXPECT_TRUE(
+      contains(wrong_model(R"({"model_type": "gpt2", "n_ctx": 5})"), "model.n_ctx: 5 differs from n_positions 1024"));
 }
 
 TEST(Model, huge_sizes_are_errors) {
-  EXPECT_TRUE(contains(wrong(R"({"model_type": "gpt2", "n_layer": 1e99})"),
+  EXPECT_TRUE(contains(wrong_model(R"({"model_type": "gpt2", "n_layer": 1e99})"),
                        "model.n_layer: 1e+99 is out of range; allowed: 1 to 10000"));
-  EXPECT_TRUE(contains(wrong(R"({"model_type": "gpt2", "n_layer": 200, "n_embd": 20480, "n_head": 160})"),
+  EXPECT_TRUE(contains(wrong_model(R"({"model_type": "gpt2", "n_layer": 200, "n_embd": 20480, "n_head": 160})"),
                        "parameters, more than"));
   EXPECT_TRUE(contains(
-      wrong(
+      wrong_model(
           R"({"model_type": "gpt2", "n_layer": 10000, "n_embd": 1000000, "n_head": 100000, "n_inner": 10000000, "vocab_size": 2147483647, "n_positions": 2147483647})"),
       "parameters, more than"));
-  EXPECT_TRUE(contains(wrong(R"({"model_type": "mlp", "hidden_size": 1000000, "num_hidden_layers": 10000})"),
+  EXPECT_TRUE(contains(wrong_model(R"({"model_type": "mlp", "hidden_size": 1000000, "num_hidden_layers": 10000})"),
                        "parameters, more than"));
 }
 

@@ -28,7 +28,7 @@ void resolve_optimizer(Draft& draft, const Given& given, base::Violations& viola
                            ", dampening ", written(optimizer.dampening)));
   }
   if (!given.has("optimizer.type")) draft.config.notes.push_back("optimizer.type not given: adamw");
-  if (!given.has("optimizer.params.lr") && !draft.config.scheduler) {
+  if (!given.has("optimizer.params.lr") && !given.has("scheduler.params.warmup_max_lr")) {
     draft.config.notes.push_back(text_of("optimizer.params.lr not given: ", written(optimizer.lr)));
   }
 }
@@ -119,9 +119,6 @@ void resolve_scheduler(Draft& draft, const Given& given, bool block_given, base:
     if (has_peak(scheduler) && scheduler.warmup_min_lr > scheduler.warmup_max_lr) {
       violations.add("scheduler.params.warmup_min_lr", text_of(written(scheduler.warmup_min_lr), " is above the peak ",
                                                                written(scheduler.warmup_max_lr)));
-    }
-    if (!given.has("optimizer.params.lr") && !given.has("scheduler.params.warmup_max_lr")) {
-      notes.push_back(text_of("optimizer.params.lr not given: ", written(draft.config.optimizer.lr)));
     }
   }
   draft.config.scheduler = scheduler;

@@ -66,8 +66,8 @@ base::Json step_line(const StepResult& result, double tokens_per_second, const R
   return line;
 }
 
-base::Json evaluation_line(int64_t step, const Trainer::Evaluation& evaluation) {
-  return {{"step", step}, {"validation_loss", evaluation.loss}, {"validation_items", evaluation.items}};
+base::Json evaluation_line(int64_t step, const Evaluation& evaluation) {
+  return {{"step", step}, {"validation_loss", evaluation.loss()}, {"validation_items", evaluation.items}};
 }
 
 LossHistory read_history(const std::string& run_folder) {

@@ -23,7 +23,7 @@ RankFigures gather_figures(const comm::Group& group, const StepSeconds& seconds)
 
 /// One line of metrics.jsonl.
 base::Json step_line(const StepResult& result, double tokens_per_second, const RankFigures& figures);
-base::Json evaluation_line(int64_t step, const Trainer::Evaluation& evaluation);
+base::Json evaluation_line(int64_t step, const Evaluation& evaluation);
 
 /// The losses of a run so far, those before a resume included.
 struct LossHistory {

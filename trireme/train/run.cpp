@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "trireme/base/clock.h"
 #include "trireme/base/error.h"
 #include "trireme/base/file.h"
 #include "trireme/base/log.h"
@@ -22,10 +23,6 @@
 
 namespace trireme::train {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 int64_t parameter_elements(const Composition& parts) {
   int64_t elements = 0;
@@ -139,11 +136,11 @@ class Run {
   bool first() const { return world_.rank() == 0; }
 
   StepResult one_step(bool stop) {
-    const auto start = now();
+    const auto start = base::seconds_now();
     const auto batches = trainer_.next_batches();
     const auto result = trainer_.step(batches, stop);
     const auto figures = gather_figures(world_.all(), result.seconds);
-    const auto seconds = now() - start;
+    const auto seconds = base::seconds_now() - start;
     if (first()) {
       const auto rate = static_cast<double>(result.items) / seconds;
       metrics_->write(step_line(result, rate, figures));
@@ -159,7 +156,7 @@ class Run {
     const auto evaluation = trainer_.evaluate(batches);
     if (!first() || evaluation.items == 0) return;
     metrics_->write(evaluation_line(trainer_.updates(), evaluation));
-    progress_->line(base::text_of("step ", trainer_.updates(), "  validation loss ", evaluation.loss, " over ",
+    progress_->line(base::text_of("step ", trainer_.updates(), "  validation loss ", evaluation.loss(), " over ",
                                   evaluation.items, " items"));
   }
 

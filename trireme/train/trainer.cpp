@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
-#include <chrono>
 #include <cmath>
 #include <random>
 
+#include "trireme/base/clock.h"
 #include "trireme/base/error.h"
 #include "trireme/base/log.h"
 #include "trireme/comm/objects.h"
@@ -16,10 +16,6 @@
 
 namespace trireme::train {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // what each rank adds to the control message of a step: count, loss sum, stop, then for each rank the micro-batch whose
 // loss is not finite, from 1
@@ -70,15 +66,17 @@ void Trainer::start_loader(int64_t samples_consumed) {
 data::StepBatches Trainer::next_batches() {
   if (!job_.training)
     throw base::UsageError("the job has no training data; give one, or call step() with batches of your own");
-  const auto start = now();
+  const base::Stopwatch stopwatch(waited_for_data_);
   if (!loader_) start_loader(samples_consumed_);
-  auto batches = loader_->next();
-  waited_for_data_ += now() - start;
-  return batches;
+  return loader_->next();
 }
 
-layers::LossSum Trainer::forward(const data::Batch& batch, int64_t first_row) {
+layers::LossSum Trainer::forward(const data::StepBatches& batches, size_t micro_batch) {
+  const data::BatchSplit split{config_.micro_batch_size, config_.gradient_accumulation_steps, parts_.data_ranks.size(),
+                               parts_.data_ranks.rank()};
+  const auto first_row = data::rows_of(split, static_cast<int64_t>(micro_batch), batches.global_samples).begin;
   const layers::ForwardScope scope({static_cast<uint64_t>(config_.training.seed), updates_, first_row, true});
+  const auto& batch = batches.micro_batches[micro_batch];
   auto loss = job_.loss(parts_.model->forward(batch.inputs), batch);
   if (parts_.probe.defined()) loss.sum = loss.sum + parts_.probe * static_cast<double>(loss.count);
   return loss;
@@ -88,8 +86,6 @@ layers::LossSum Trainer::forward(const data::Batch& batch, int64_t first_row) {
 Trainer::Totals Trainer::forward_backward(const data::StepBatches& batches, bool stop, StepSeconds& seconds) {
   auto& reducer = *parts_.reducer;
   const auto communication_before = reducer.counters().seconds;
-  const data::BatchSplit split{config_.micro_batch_size, config_.gradient_accumulation_steps, parts_.data_ranks.size(),
-                               parts_.data_ranks.rank()};
   int last = -1;
   for (size_t i = 0; i < batches.micro_batches.size(); ++i)
     if (batches.micro_batches[i].samples > 0) last = static_cast<int>(i);
@@ -98,22 +94,21 @@ Trainer::Totals Trainer::forward_backward(const data::StepBatches& batches, bool
   contribution[Stop] = stop;
   auto& bad_micro_batch = contribution[FirstRank + parts_.data_ranks.rank()];
   for (int i = 0; i <= last; ++i) {
-    const auto& batch = batches.micro_batches[i];
-    if (batch.samples == 0) continue;
-    const auto start = now();
-    auto loss = forward(batch, data::rows_of(split, i, batches.global_samples).begin);
+    if (batches.micro_batches[i].samples == 0) continue;
+    const auto start = base::seconds_now();
+    const auto loss = forward(batches, i);
     const auto value = loss.sum.item<double>();
     contribution[Count] += static_cast<double>(loss.count);
     contribution[LossTotal] += value;
     if (!std::isfinite(value) && bad_micro_batch == 0) bad_micro_batch = i + 1;
-    const auto middle = now();
+    const auto middle = base::seconds_now();
     seconds.forward += middle - start;
     if (i == last) {
       reducer.contribute(contribution);
       reducer.begin();
     }
     if (bad_micro_batch == 0 && loss.count > 0) (loss.sum * backward_scale({.nominal = nominal_})).backward();
-    seconds.backward += now() - middle;
+    seconds.backward += base::seconds_now() - middle;
   }
   if (last < 0) {  // out of data: this rank only answers
     reducer.contribute(contribution);
@@ -143,7 +138,7 @@ StepResult Trainer::step(const data::StepBatches& batches, bool stop) {
   parts_.gradients->zero();
 
   const auto totals = forward_backward(batches, stop, result.seconds);
-  const auto start = now();
+  const auto start = base::seconds_now();
   result.stop = totals.stop;
   result.items = static_cast<int64_t>(totals.count);
   result.learning_rate = spec::learning_rate(config_, updates_);
@@ -158,7 +153,7 @@ StepResult Trainer::step(const data::StepBatches& batches, bool stop) {
   }
   if (batches.samples_consumed_after > 0) samples_consumed_ = batches.samples_consumed_after;
   result.step = updates_;
-  result.seconds.optimizer = now() - start;
+  result.seconds.optimizer = base::seconds_now() - start;
   result.seconds.backward -= std::min(result.seconds.backward, result.seconds.exposed_communication);
   return result;
 }
@@ -192,15 +187,10 @@ void Trainer::replay_and_name(const data::StepBatches& batches, double norm) {
   auto generator = at::detail::getDefaultCPUGenerator();
   generator.set_state(generator_state_);
   parts_.gradients->zero();
-  const data::BatchSplit split{config_.micro_batch_size, config_.gradient_accumulation_steps, parts_.data_ranks.size(),
-                               parts_.data_ranks.rank()};
   std::string found;
   for (size_t i = 0; i < batches.micro_batches.size() && found.empty(); ++i) {
-    const auto& batch = batches.micro_batches[i];
-    if (batch.samples == 0) continue;
-    const auto first_row = data::rows_of(split, static_cast<int64_t>(i), batches.global_samples).begin;
-    const auto loss = forward(batch, first_row);
-    (loss.sum * backward_scale({.nominal = nominal_})).backward();
+    if (batches.micro_batches[i].samples == 0) continue;
+    (forward(batches, i).sum * backward_scale({.nominal = nominal_})).backward();
     for (const auto& parameter : parts_.model->parameters()) {
       const auto& gradient = parameter.tensors[0].grad();
       if (gradient.defined() && !gradient.isfinite().all().item<bool>()) {
@@ -219,28 +209,19 @@ void Trainer::replay_and_name(const data::StepBatches& batches, double norm) {
                     " although every rank's own gradient is finite: their sum overflows; lower the loss or the batch"));
 }
 
-Trainer::Evaluation Trainer::evaluate(int64_t batches) {
+Evaluation Trainer::evaluate(int64_t batches) {
   return job_.validation ? evaluate(*job_.validation, batches) : Evaluation{};
 }
 
-Trainer::Evaluation Trainer::evaluate(const data::Dataset& dataset, int64_t batches) {
-  at::NoGradGuard no_grad;
-  parts_.model->train(false);
-  auto rows = data::evaluation_share(dataset.size(), parts_.data_ranks.size(), parts_.data_ranks.rank());
+Evaluation Trainer::evaluate(const data::Dataset& dataset, int64_t batches) {
+  const auto& ranks = parts_.data_ranks;
+  auto rows = data::evaluation_share(dataset.size(), ranks.size(), ranks.rank());
   if (batches > 0) rows.end = std::min(rows.end, rows.begin + batches * config_.micro_batch_size);
-  auto sums = at::zeros({2}, at::kDouble);
-  for (auto begin = rows.begin; begin < rows.end; begin += config_.micro_batch_size) {
-    std::vector<int64_t> samples;
-    for (auto i = begin; i < std::min(rows.end, begin + config_.micro_batch_size); ++i) samples.push_back(i);
-    const auto batch = dataset.batch(samples);
-    const auto loss = job_.loss(parts_.model->forward(batch.inputs), batch);
-    sums[0] += loss.sum.item<double>();
-    sums[1] += static_cast<double>(loss.count);
-  }
+  const auto mine = train::evaluate(model(), job_, dataset, rows, config_.micro_batch_size);
   parts_.model->train(true);
-  parts_.data_ranks.all_reduce(sums).wait();
-  const auto count = sums[1].item<double>();
-  return {count > 0 ? sums[0].item<double>() / count : 0.0, static_cast<int64_t>(count)};
+  const auto sums = at::tensor({mine.loss_sum, static_cast<double>(mine.items)}, at::kDouble);
+  ranks.all_reduce(sums).wait();
+  return {sums[0].item<double>(), static_cast<int64_t>(sums[1].item<double>())};
 }
 
 }  // namespace trireme::train

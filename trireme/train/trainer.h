@@ -6,6 +6,7 @@
 
 #include "trireme/data/loader.h"
 #include "trireme/train/compose.h"
+#include "trireme/train/evaluate.h"
 #include "trireme/train/ledger.h"
 
 namespace trireme::train {
@@ -53,10 +54,6 @@ class Trainer {
   StepResult step(const data::StepBatches& batches, bool stop = false);
   StepResult step(const data::Batch& batch) { return step(data::StepBatches{{batch}, batch.samples, 0, 0}); }
 
-  struct Evaluation {
-    double loss = 0;  // mean over all items
-    int64_t items = 0;
-  };
   /// Over the job's validation data, each sample once: `batches` micro-batches a rank, 0: all. Items 0 without data.
   Evaluation evaluate(int64_t batches = 0);
   Evaluation evaluate(const data::Dataset& dataset, int64_t batches = 0);
@@ -80,7 +77,7 @@ class Trainer {
     double count = 0, loss_sum = 0;
     bool stop = false;
   };
-  layers::LossSum forward(const data::Batch& batch, int64_t first_row);
+  layers::LossSum forward(const data::StepBatches& batches, size_t micro_batch);
   Totals forward_backward(const data::StepBatches& batches, bool stop, StepSeconds& seconds);
   void refuse_non_finite_loss(const std::vector<double>& totals) const;
   [[noreturn]] void replay_and_name(const data::StepBatches& batches, double norm);

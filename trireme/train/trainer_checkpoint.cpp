@@ -19,7 +19,7 @@ checkpoint::LocalTensor slot_of(const std::string& name, const layers::Parameter
   const auto& tensor = parameter.tensors[0];
   return {.name = name,
           .global_shape = tensor.sizes().vec(),
-          .dtype = checkpoint::dtype_of(tensor),
+          .dtype = checkpoint::stored_dtype(tensor),
           .boxes = {},
           .begin = 0,
           .end = tensor.numel(),

@@ -202,7 +202,7 @@ TEST(Trainer, evaluation_counts_each_sample_once_on_any_number_of_ranks) {
       Trainer trainer(job, config_of(sgd_json(12, 1), ranks), world);
       const auto evaluation = trainer.evaluate();
       EXPECT_EQ(evaluation.items, 10);
-      EXPECT_NEAR(evaluation.loss, 0.1, 1e-7);
+      EXPECT_NEAR(evaluation.loss(), 0.1, 1e-7);
     });
 }
 
@@ -212,7 +212,7 @@ TEST(Trainer, B096_an_evaluation_is_the_same_on_every_rank) {
     auto job = slope_job({1, 1}, {1, 1});
     job.validation = std::make_shared<SlopeData>(std::vector<double>{1, 3}, std::vector<double>(2, 1));
     Trainer trainer(job, config_of(sgd_json(2, 1), 2), world);
-    EXPECT_EQ(trainer.evaluate().loss, 2.0);
+    EXPECT_EQ(trainer.evaluate().loss(), 2.0);
   });
 }
 
