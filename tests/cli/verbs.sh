@@ -33,3 +33,13 @@ head -c 6 one | grep -q "in the" || fail "the prompt is missing: $(cat one)"
 "$t" prove c.json --ranks 2 | grep -q "equal: one process and 2 ranks" || fail "prove"
 "$t" prove c.json --ranks 2 --data text.txt --json >proof.json
 python3 -c 'import json; p = json.load(open("proof.json")); assert p["equal"] and p["ranks"] == 2 and len(p["comparisons"]) > 20, p'
+
+# eval reads tokens as the run was told to, whatever the file's name says
+python3 -c 'import array, sys; array.array("H", (i * i % 97 for i in range(4000))).tofile(open("tokens.u16", "wb"))'
+train c.json --data tokens.u16 --set data.format=uint16 --steps 1 --out tokens >log
+"$t" eval tokens --data tokens.u16 --json >tokens.json
+python3 -c 'import json; r = json.load(open("tokens.json")); assert r["tokens"] == 3999 // 32 * 32, r'
+# a finished run that is resumed says so and keeps what it has
+cp tokens/summary.json before.json
+train c.json --data tokens.u16 --set data.format=uint16 --steps 1 --out tokens --resume >log
+cmp before.json tokens/summary.json && grep -q "already" log || fail "$(cat log)"

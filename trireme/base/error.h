@@ -59,7 +59,7 @@ class DeadlineError : public CommError {
   using CommError::CommError;
 };
 
-/// A peer process ended or vanished; often the echo of another rank's failure.
+/// A peer process ended, vanished or failed: the echo of another rank's failure.
 class PeerLostError : public CommError {
   using CommError::CommError;
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "trireme/base/error.h"
@@ -68,6 +69,16 @@ void widen(const std::byte* from, std::span<int64_t> to) {
 }
 
 }  // namespace
+
+TokenFormat token_format_named(std::string_view name) {
+  static constexpr std::pair<std::string_view, TokenFormat> formats[] = {{"auto", TokenFormat::Detect},
+                                                                         {"text", TokenFormat::Bytes},
+                                                                         {"uint16", TokenFormat::Uint16},
+                                                                         {"llmc", TokenFormat::LlmC}};
+  for (const auto& [known, format] : formats)
+    if (known == name) return format;
+  throw UsageError(text_of("there is no data format '", name, "'; one of auto, text, uint16, llmc"));
+}
 
 TokenLayout parse_token_layout(std::span<const std::byte> first_bytes, uint64_t file_size, TokenFormat format,
                                const std::string& path) {

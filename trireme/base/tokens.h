@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "trireme/base/file.h"
 
@@ -24,6 +25,9 @@ enum class TokenFormat {
   Uint16,
   LlmC
 };
+
+/// "auto", "text", "uint16", "llmc", as a configuration says it; UsageError for another name.
+TokenFormat token_format_named(std::string_view name);
 
 /// Where the tokens lie in a file.
 struct TokenLayout {

@@ -82,7 +82,11 @@ bool Checkpoint::has(const std::string& name) const {
   return index_.contains(name);
 }
 
-void Checkpoint::read(const LocalTensor& into) const {
+void Checkpoint::check(const LocalTensor& into) const {
+  stored(into);
+}
+
+const StoredTensor& Checkpoint::stored(const LocalTensor& into) const {
   const std::string subject = "tensor " + base::quoted(into.name);
   const auto found = index_.find(into.name);
   if (found == index_.end()) {
@@ -97,7 +101,11 @@ void Checkpoint::read(const LocalTensor& into) const {
   if (const auto fault = boxes_fault(into.global_shape, into.boxes, into.begin, into.end))
     throw base::UsageError(subject + " " + *fault);
   TRIREME_CHECK(into.data != nullptr || into.begin == into.end, subject, " has no memory");
+  return tensor;
+}
 
+void Checkpoint::read(const LocalTensor& into) const {
+  const StoredTensor& tensor = stored(into);
   const size_t size = base::size_of(into.dtype);
   const std::vector<Region> targets = regions_of(into.global_shape, into.boxes, into.begin, into.end);
   std::map<std::string, base::InputFile> files;

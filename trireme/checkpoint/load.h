@@ -36,10 +36,15 @@ class Checkpoint {
   /// another shape or dtype, is a DataError with both.
   void read(const LocalTensor& into) const;
 
+  /// Throws what read() would, short of a wrong checksum, and reads nothing.
+  void check(const LocalTensor& into) const;
+
   /// Reads every byte and checks every checksum.
   void verify() const;
 
  private:
+  const StoredTensor& stored(const LocalTensor& into) const;
+
   std::string folder_;
   Manifest manifest_;
   base::Json state_;

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
 
 #include "trireme/base/error.h"
 #include "trireme/base/names.h"
 #include "trireme/base/random.h"
+#include "trireme/checkpoint/generator.h"
 #include "trireme/checkpoint/load.h"
 #include "trireme/checkpoint/optimizer_state.h"
 #include "trireme/checkpoint/save.h"
@@ -19,22 +19,6 @@ namespace trireme::checkpoint {
 namespace {
 
 using base::text_of;
-
-std::string random_name(int rank) {
-  return text_of("random/rank_", rank);
-}
-
-at::Tensor random_state() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard lock(generator.mutex());
-  return generator.get_state();
-}
-
-void set_random_state(const at::Tensor& state) {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard lock(generator.mutex());
-  generator.set_state(state);
-}
 
 /// The tensors of the module under the names they have in the checkpoint.
 std::vector<NamedTensor> tensors_of(torch::nn::Module& module, bool with_buffers) {
@@ -63,8 +47,8 @@ void refuse_strangers(const Checkpoint& checkpoint, const std::vector<NamedTenso
 /// The generator state with which this rank goes on: its own of a run on as many ranks; with another number a new one,
 /// since none of the saved streams may be given to two ranks.
 at::Tensor continued_random_state(const Checkpoint& checkpoint, int rank, bool same_ranks) {
-  at::Tensor state = random_state();
-  read_into(checkpoint, {random_name(same_ranks ? rank : 0), state});
+  at::Tensor state = generator_state();
+  read_into(checkpoint, {generator_name(same_ranks ? rank : 0), state});
   if (same_ranks) return state;
   const std::string_view bytes(static_cast<const char*>(state.const_data_ptr()), static_cast<size_t>(state.numel()));
   at::Generator fresh = at::detail::createCPUGenerator(base::hash(static_cast<uint64_t>(rank), bytes));
@@ -78,7 +62,7 @@ void save_checkpoint(const std::string& path, torch::nn::Module& module, torch::
   const auto [options, moments] = optimizer_state(optimizer, named_parameters(module));
   std::vector<NamedTensor> tensors = tensors_of(module, group.rank() == 0);
   tensors.insert(tensors.end(), moments.begin(), moments.end());
-  tensors.push_back({random_name(group.rank()), random_state()});
+  tensors.push_back({generator_name(group.rank()), generator_state()});
 
   SaveRequest request;
   request.state = {{"optimizer", options}, {"ranks", group.size()}, {"extra", extra}};
@@ -107,7 +91,7 @@ base::Json load_checkpoint(const std::string& path, torch::nn::Module& module, t
   const at::Tensor random = continued_random_state(checkpoint, group.rank(), state["ranks"] == group.size());
   load_optimizer_state(optimizer, state["optimizer"], named_parameters(module),
                        [&](const NamedTensor& moment) { read_into(checkpoint, moment); });
-  set_random_state(random);
+  set_generator_state(random);
   const torch::NoGradGuard guard;
   for (size_t i = 0; i < targets.size(); ++i) {
     at::Tensor target = targets[i].tensor;

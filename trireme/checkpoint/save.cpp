@@ -12,7 +12,6 @@
 #include "trireme/base/log.h"
 #include "trireme/base/names.h"
 #include "trireme/base/units.h"
-#include "trireme/checkpoint/agreement.h"
 #include "trireme/checkpoint/checksum.h"
 #include "trireme/checkpoint/files.h"
 #include "trireme/checkpoint/folders.h"
@@ -114,7 +113,7 @@ void commit(const Target& target, const SaveRequest& request, Manifest manifest)
 }
 
 void save_steps(const Target& target, const SaveRequest& request, int rank, const GatherStrings& gather) {
-  const std::vector<Json> encoded = agree(gather, [&] {
+  const std::vector<Json> encoded = comm::agree(gather, [&] {
     check_request(request);
     return Json{{"step", request.step}, {"run_id", request.run_id}, {"offers", offers_to_json(request.tensors)}};
   });
@@ -129,15 +128,15 @@ void save_steps(const Target& target, const SaveRequest& request, int rank, cons
   }
   const Plan plan = plan_save(offers);
 
-  agree(gather, [&] {
+  comm::agree(gather, [&] {
     if (rank == 0) {
       remove_folder(target.scratch);
       make_folder(target.partial);
     }
     return Json();
   });
-  const std::vector<Json> shares = agree(gather, [&] { return write_share(target, request, plan, rank); });
-  agree(gather, [&] {
+  const std::vector<Json> shares = comm::agree(gather, [&] { return write_share(target, request, plan, rank); });
+  comm::agree(gather, [&] {
     if (rank == 0) commit(target, request, manifest_of(request, plan, offers, shares));
     return Json();
   });
@@ -157,11 +156,12 @@ void save_into(const Target& target, const SaveRequest& request, int rank, const
   };
   try {
     save_steps(target, request, rank, gather);
-  } catch (const Failure& failure) {
+  } catch (const comm::Failure& failure) {
     clean();
     // a rank that ends with its error takes the others down: not before everything is removed
     gather("");
-    throw_error(failure, text_of("saving the checkpoint ", target.folder));
+    comm::throw_error(failure, text_of("saving the checkpoint ", target.folder, " failed on rank ", failure.rank, ": ",
+                                       failure.text));
   } catch (...) {
     clean();
     throw;

@@ -8,6 +8,7 @@
 
 #include "trireme/base/json.h"
 #include "trireme/checkpoint/tensor.h"
+#include "trireme/comm/agreement.h"
 
 // Saving: every rank writes its share, rank 0 commits. docs/checkpoint_format.md describes the files.
 namespace trireme::comm {
@@ -36,8 +37,7 @@ void save(const SaveRequest& request, const comm::Group& group);
 /// request.run_folder and request.keep are not used.
 void save_to(const std::string& folder, const SaveRequest& request, const comm::Group& group);
 
-/// Sends a string to all ranks and returns everyone's by rank.
-using GatherStrings = std::function<std::vector<std::string>(const std::string&)>;
+using comm::GatherStrings;
 
 /// The same saves over any means of exchange.
 void save(const SaveRequest& request, int rank, const GatherStrings& gather);

@@ -46,7 +46,8 @@ void check_run(const CommandLine& command, int ranks, const std::optional<spec::
   base::Violations violations;
   // prove makes one step whatever training.steps says, and an own job need not have a "model" block
   spec::PreflightInputs inputs;
-  inputs.for_training = command.verb == Verb::Train && !own_models;
+  inputs.needs_steps = command.verb == Verb::Train;
+  inputs.needs_model = inputs.needs_steps && !own_models;
   inputs.host_memory_bytes = host_memory_bytes();
   inputs.ranks_on_host = ranks;
   spec::preflight(config, ranks, inputs, violations);

@@ -9,30 +9,38 @@
 namespace trireme::comm {
 namespace {
 
-// Gloo's work followed by a step of ours on the waiting thread, which must run exactly once.
+// Gloo's work followed by a step of ours on the thread that finds it complete, which must run exactly once.
 class FinishedWork final : public c10d::Work {
  public:
   FinishedWork(c10::intrusive_ptr<c10d::Work> work, std::function<void()> finish)
       : work_(std::move(work)), finish_(std::move(finish)) {}
-  bool isCompleted() override { return work_->isCompleted(); }
+  bool isCompleted() override {
+    if (!work_->isCompleted()) return false;
+    if (work_->isSuccess()) finish();
+    return true;
+  }
   bool isSuccess() const override { return work_->isSuccess(); }
   std::exception_ptr exception() const override { return work_->exception(); }
   bool wait(std::chrono::milliseconds timeout) override {
     const bool done = work_->wait(timeout);
-    if (finish_) std::exchange(finish_, nullptr)();
+    finish();
     return done;
   }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     auto work = c10::intrusive_ptr<FinishedWork>::reclaim_copy(this);
     return work_->getFuture()->then(
         [work](c10::ivalue::Future& done) {
-          if (work->finish_) std::exchange(work->finish_, nullptr)();
+          work->finish();
           return done.value();
         },
         c10::ListType::create(c10::TensorType::get()));
   }
 
  private:
+  void finish() {
+    if (finish_) std::exchange(finish_, nullptr)();
+  }
+
   c10::intrusive_ptr<c10d::Work> work_;
   std::function<void()> finish_;
 };

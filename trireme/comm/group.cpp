@@ -8,6 +8,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/comm/backends.h"
+#include "trireme/comm/dtype.h"
 #include "trireme/comm/group_state.h"
 
 namespace trireme::comm {
@@ -36,6 +37,9 @@ void check_tensor(const GroupState& group, const char* operation, const at::Tens
     throw base::CommError(base::text_of("backend '", group.backend_name, "' serves cpu tensors, ", operation,
                                         " got one on ", tensor.device().str(),
                                         "; use the nccl backend or move the tensor"));
+  if (!dtype_of(tensor.scalar_type()))
+    throw base::CommError(base::text_of(operation, " on group '", group.name, "' got ", tensor.scalar_type(),
+                                        " elements; convert them to a plain float or integer type"));
   if (tensor.layout() != at::kStrided || !tensor.is_contiguous())
     throw base::CommError(base::text_of(operation, " on group '", group.name, "' needs a contiguous tensor, got sizes ",
                                         tensor.sizes(), " strides ", tensor.strides(), "; pass tensor.contiguous()"));
@@ -65,7 +69,7 @@ Work post(const std::shared_ptr<GroupState>& group, const char* operation, Call&
       try {
         std::rethrow_exception(dropped.work->exception());
       } catch (...) {
-        group->explain(dropped.what);
+        group->explain(dropped.what, group->timeout);
       }
     }
   }
@@ -73,7 +77,7 @@ Work post(const std::shared_ptr<GroupState>& group, const char* operation, Call&
   try {
     return Work(std::make_unique<PostedWork>(call(*group->backend), group, what));
   } catch (...) {
-    group->explain(what);
+    group->explain(what, group->timeout);
   }
 }
 
@@ -91,7 +95,7 @@ PostedWork::PostedWork(c10::intrusive_ptr<c10d::Work> w, std::shared_ptr<GroupSt
     : work(std::move(w)), group(std::move(g)), what(std::move(what_text)) {}
 
 PostedWork::~PostedWork() {
-  if (work && !work->isCompleted()) group->dropped.push_back({std::move(work), std::move(what)});
+  if (work && !(work->isCompleted() && work->isSuccess())) group->dropped.push_back({std::move(work), std::move(what)});
 }
 
 Work::Work(std::unique_ptr<PostedWork> posted) : posted_(std::move(posted)) {}
@@ -111,7 +115,7 @@ void Work::wait(std::chrono::milliseconds timeout) {
   try {
     work->wait(timeout);
   } catch (...) {
-    posted->group->explain(posted->what);
+    posted->group->explain(posted->what, timeout);
   }
 }
 
@@ -123,7 +127,7 @@ bool Work::done() {
 
 // gloo reports a timeout on every rank alike. Each rank that sees one leaves a mark in the store; whoever leaves none
 // within a short while has not entered the operation.
-void GroupState::explain(const std::string& what) {
+void GroupState::explain(const std::string& what, std::chrono::milliseconds limit) {
   std::string text;
   try {
     throw;
@@ -137,8 +141,12 @@ void GroupState::explain(const std::string& what) {
     text = error.what();
   }
   text = text.substr(0, text.find('\n'));
-  const bool timed_out = text.find("imed out") != std::string::npos || text.find("timeout") != std::string::npos;
-  if (!timed_out) throw base::PeerLostError(base::text_of(what, " failed, a peer probably ended: ", text));
+  const auto says = [&](const char* words) { return text.find(words) != std::string::npos; };
+  if (!says("imed out") && !says("timeout")) {
+    const bool lost = says("onnection") || says("roken pipe") || says("ocket") || says("EOF");
+    if (lost) throw base::PeerLostError(base::text_of(what, " failed, a peer probably ended: ", text));
+    throw base::CommError(base::text_of(what, " failed: ", text));
+  }
   std::string absent;
   try {
     const auto key = [&](int r) { return base::text_of("late/", sequence, "/", r); };
@@ -148,9 +156,9 @@ void GroupState::explain(const std::string& what) {
       if (!store->check({key(r)})) absent += base::text_of(absent.empty() ? "" : ", ", ranks[r]);
   } catch (const std::exception&) {
     throw base::PeerLostError(
-        base::text_of(what, " timed out after ", timeout.count(), " ms and the store is gone: ", text));
+        base::text_of(what, " timed out after ", limit.count(), " ms and the store is gone: ", text));
   }
-  const auto timed_out_text = base::text_of(what, " timed out after ", timeout.count(), " ms");
+  const auto timed_out_text = base::text_of(what, " timed out after ", limit.count(), " ms");
   if (absent.empty()) throw base::CommError(timed_out_text + ": all ranks entered it, it did not complete");
   throw base::DeadlineError(timed_out_text + "; ranks that did not arrive: " + absent);
 }

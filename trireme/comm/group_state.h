@@ -32,8 +32,9 @@ struct GroupState {
   };
   std::vector<Dropped> dropped;  // unfinished Works that nobody holds: their errors surface at the next operation
 
-  /// Rethrows the current exception of operation `what` as one of base's errors, with the ranks that did not arrive.
-  [[noreturn]] void explain(const std::string& what);
+  /// Rethrows the current exception of operation `what`, which could wait for `limit`, as one of base's errors, with
+  /// the ranks that did not arrive.
+  [[noreturn]] void explain(const std::string& what, std::chrono::milliseconds limit);
 };
 
 /// What a Work holds. Destroyed unfinished, it goes to the group's dropped ones.

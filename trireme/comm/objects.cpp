@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "trireme/base/error.h"
+#include "trireme/comm/agreement.h"
 
 namespace trireme::comm {
 namespace {
@@ -40,18 +41,16 @@ std::string broadcast_string(const Group& group, const std::string& text, int ro
 }
 
 void together(const Group& group, const std::function<void()>& action) {
-  std::exception_ptr own;
-  std::string text;
   try {
-    action();
-  } catch (const base::Error& error) {
-    own = std::current_exception();
-    text = error.what();
+    agree([&](const std::string& text) { return all_gather_strings(group, text); },
+          [&] {
+            action();
+            return base::Json();
+          });
+  } catch (const Failure& failure) {
+    const std::string who = failure.rank == 0 ? "" : base::text_of("rank ", group.ranks()[failure.rank], ": ");
+    throw_error(failure, who + failure.text);
   }
-  const auto texts = all_gather_strings(group, text);
-  if (own) std::rethrow_exception(own);
-  for (int r = 0; r < group.size(); ++r)
-    if (!texts[r].empty()) throw base::Error(base::text_of("rank ", group.ranks()[r], ": ", texts[r]));
 }
 
 }  // namespace trireme::comm

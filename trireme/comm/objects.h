@@ -15,9 +15,9 @@ std::vector<std::string> all_gather_strings(const Group& group, const std::strin
 /// The root's text on every rank.
 std::string broadcast_string(const Group& group, const std::string& text, int root = 0);
 
-/// Runs `action` on this rank, then tells the others whether it threw a base::Error. If any did, every rank throws: the
-/// failing rank its own error, the others one of the same words that names the first failing rank. So that a decision
-/// or a failure of one rank never leaves the others waiting.
+/// Runs `action` on this rank, then tells the others whether it threw. If it did on any, every rank throws the error of
+/// the first of them, in its words, which name the rank unless it is rank 0. So that a decision or a failure of one
+/// rank never leaves the others waiting.
 void together(const Group& group, const std::function<void()>& action);
 
 }  // namespace trireme::comm

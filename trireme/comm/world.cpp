@@ -62,7 +62,7 @@ std::shared_ptr<GroupState> make_group(WorldState& world, const std::string& nam
       group->backend = make_gloo_backend(membership);
     }
   } catch (...) {
-    group->explain(base::text_of("making group '", name, "' of ranks ", key));
+    group->explain(base::text_of("making group '", name, "' of ranks ", key), world.timeout);
   }
   return group;
 }
@@ -88,6 +88,7 @@ World World::from_store(const Place& place, c10::intrusive_ptr<c10d::Store> stor
   if (place.size == 1) {
     state->backend = "single";
   } else {
+    if (!store) throw base::UsageError(base::text_of(place.size, " ranks need a store to meet in"));
     state->store = std::move(store);
     state->store->setTimeout(options.first_step_timeout);
     claim_rank(*state->store, place.rank);

@@ -16,6 +16,11 @@ SyntheticDataset::SyntheticDataset(const SyntheticOptions& options) : options_(o
                                           ", inputs ", options.inputs, ", outputs ", options.outputs, ", hidden ",
                                           options.hidden));
   }
+  int64_t elements = 0;
+  if (__builtin_mul_overflow(options.first + options.samples, options.inputs, &elements)) {
+    throw base::ConfigError(base::text_of("there are no ", options.first + options.samples, " samples of ",
+                                          options.inputs, " numbers each: more than 64 bits can count; use fewer"));
+  }
   first_.resize(options.hidden * options.inputs);
   second_.resize(options.outputs * options.hidden);
   base::fill_normal(first_.data(), 0, static_cast<int64_t>(first_.size()), options.seed, "synthetic.teacher.first", 0,

@@ -75,6 +75,9 @@ class DistributedDataParallel {
   };
   Join join(JoinDivisor divisor = JoinDivisor::InitialWorld) { return Join(*this, divisor); }
 
+  /// What backwards under no_sync() have accumulated is given up: after loading other weights in its midst.
+  void forget_gradients() { reducer_->forget(); }
+
   const Reducer::Counters& counters() const { return reducer_->counters(); }
   const Reducer& reducer() const { return *reducer_; }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "trireme/base/clock.h"
 #include "trireme/base/error.h"
@@ -211,8 +212,12 @@ void Reducer::exchange_control(bool failed) {
   group_.all_reduce(control_).wait();
   for (auto& bucket : buckets_) bucket.work.wait();
   const auto* in = control_.data_ptr<double>();
-  if (*in++ > 0 && !failed)
-    throw base::CommError("the backward of another rank failed; the gradients of this step are worthless");
+  if (*in++ > 0) {
+    drop_late();
+    forget();
+    if (failed) return;
+    throw base::PeerLostError("the step failed on another rank; the gradients of this one are worthless");
+  }
   reduce_late(std::vector<double>(in, in + buckets_.size()));
   in += buckets_.size();
   for (size_t p = 0; p < used_here_.size(); ++p) {
@@ -226,6 +231,23 @@ void Reducer::exchange_control(bool failed) {
   std::fill(used_here_.begin(), used_here_.end(), 0);
 }
 
+void Reducer::forget() {
+  before_step_.clear();
+  std::fill(used_here_.begin(), used_here_.end(), 0);
+}
+
+// Gradients come back from the second buffers, whose contents are lost.
+void Reducer::drop_late() {
+  at::NoGradGuard no_grad;
+  for (auto& bucket : buckets_) {
+    if (!std::exchange(bucket.late_used, false)) continue;
+    bucket.late.zero_();
+    for (int p : bucket.parameters)
+      for (const auto& tensor : gradients_->parameters()[p].tensors)
+        if (tensor.grad().defined() && !gradients_->installed(p, tensor)) tensor.mutable_grad() = gradients_->alias(p);
+  }
+}
+
 void Reducer::reduce_late(const std::vector<double>& late) {
   at::NoGradGuard no_grad;
   for (size_t b = 0; b < buckets_.size(); ++b) {
@@ -235,12 +257,9 @@ void Reducer::reduce_late(const std::vector<double>& late) {
     if (!bucket.late.defined()) bucket.late = group_.allocate(whole.sizes(), whole.scalar_type());
     reduce(bucket.late).wait();
     whole.add_(bucket.late);
-    bucket.late.zero_();
-    bucket.late_used = false;
-    for (int p : bucket.parameters)
-      for (const auto& tensor : gradients_->parameters()[p].tensors)
-        if (tensor.grad().defined() && !gradients_->installed(p, tensor)) tensor.mutable_grad() = gradients_->alias(p);
+    bucket.late_used = true;  // another rank's too
   }
+  drop_late();
 }
 
 void Reducer::discard() noexcept {
@@ -252,7 +271,6 @@ void Reducer::discard() noexcept {
   } catch (const std::exception&) {
     // the communicator keeps its first error and throws it at the next operation
   }
-  before_step_.clear();
 }
 
 void Reducer::backward_ended() {

@@ -42,10 +42,14 @@ class Reducer final : public comm::BackwardObserver, private GradientListener {
 
   void begin();
   void ready(int parameter);
-  /// Returns when every gradient is the average over the group. Throws base::CommError if a rank's backward failed.
+  /// Returns when every gradient is the average over the group. Throws base::PeerLostError if a rank's backward failed.
   void finish();
   /// After a backward that threw: brings the collectives of all ranks in step again; the gradients are worthless.
   void discard() noexcept;
+  /// What accumulated outside a pass is given up (zeroed, or other weights were loaded): no step on it can come.
+  void forget();
+
+  bool in_pass() const { return in_pass_; }
 
   /// Whether a backward by itself is a synchronised pass (default true); read when backward runs, not forward.
   void set_synchronised(bool on) { synchronised_ = on; }
@@ -96,6 +100,7 @@ class Reducer final : public comm::BackwardObserver, private GradientListener {
   comm::Work reduce(const at::Tensor& whole) const;
   void adopt(int parameter, const at::Tensor& tensor);  // a gradient that lies elsewhere goes into its slot
   void exchange_control(bool failed);
+  void drop_late();
   void reduce_late(const std::vector<double>& late);
   void check_stepped_unreduced();
 

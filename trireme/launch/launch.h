@@ -41,6 +41,9 @@ inline constexpr const char* launcher_variable = "TRIREME_LAUNCHER";
 /// Set to the terminal's columns in the environment of ranks whose output ends up on a terminal.
 inline constexpr const char* terminal_variable = "TRIREME_TERMINAL_COLUMNS";
 
+/// Columns of the terminal that this process's output ends up on, through the launcher too; 0: none.
+int terminal_columns();
+
 /// Runs the ranks to their end. Returns 0 where all returned 0; the exit code of the rank that failed first (128 + n if
 /// signal n killed it), whose name and cause are then the last line on stderr; 128 + n where the launcher was asked to
 /// stop by signal n. Rank 0 gets the launcher's stdin unless that is a terminal, the others /dev/null.

@@ -28,8 +28,12 @@ Model::Model(const Layers& layers, uint64_t seed, int first, int last) {
     const auto& entry = entries[i];
     auto layer = entry.build({seed, entry.name});
     layers_.push_back(layer);
-    size_t ties = 0;
-    for (const auto& item : layer->named_parameters()) {
+    const auto own_parameters = layer->named_parameters();
+    for (const auto& [own, other] : entry.options.tied)
+      if (std::none_of(own_parameters.begin(), own_parameters.end(),
+                       [&](const auto& item) { return full_name(entry.name, item.key()) == own; }))
+        throw base::ConfigError("layer '" + entry.name + "' ties '" + own + "', which is no parameter of it");
+    for (const auto& item : own_parameters) {
       const auto name = full_name(entry.name, item.key());
       const auto target = shared_name(entry.options, name);
       auto known =
@@ -38,7 +42,6 @@ Model::Model(const Layers& layers, uint64_t seed, int first, int last) {
         parameters_.push_back({name, {item.value()}, i - first});
         continue;
       }
-      ++ties;
       if (known == parameters_.end())
         throw base::ConfigError("layer '" + entry.name + "' ties " + name + " to " + target +
                                 ", which no earlier layer has");
@@ -47,9 +50,6 @@ Model::Model(const Layers& layers, uint64_t seed, int first, int last) {
                                               target, " ", known->tensors[0].sizes(), "; the shapes differ"));
       known->tensors.push_back(item.value());
     }
-    if (ties != entry.options.tied.size())
-      throw base::ConfigError("layer '" + entry.name + "' ties '" + entry.options.tied.front().first +
-                              "', which is no parameter of it");
     for (const auto& item : layer->named_buffers())
       buffers_.push_back({full_name(entry.name, item.key()), item.value()});
   }

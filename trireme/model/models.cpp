@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <memory>
 #include <variant>
 
@@ -16,16 +15,6 @@
 
 namespace trireme::model {
 namespace {
-
-base::TokenFormat token_format(const std::string& name) {
-  static const std::map<std::string, base::TokenFormat> formats = {{"auto", base::TokenFormat::Detect},
-                                                                   {"text", base::TokenFormat::Bytes},
-                                                                   {"uint16", base::TokenFormat::Uint16},
-                                                                   {"llmc", base::TokenFormat::LlmC}};
-  const auto found = formats.find(name);
-  TRIREME_CHECK(found != formats.end(), "data.format ", name);
-  return found->second;
-}
 
 // tokens a sample
 int64_t sequence_length(const spec::Config& config, const spec::Gpt2Spec& spec) {
@@ -41,7 +30,7 @@ void add_token_file(layers::Job& job, const spec::Config& config, const spec::Gp
   if (config.data.path.empty()) {
     throw base::ConfigError("no training data is given; name a file of text or tokens with --data or data.path");
   }
-  const auto file = std::make_shared<base::TokenFile>(config.data.path, token_format(config.data.format));
+  const auto file = std::make_shared<base::TokenFile>(config.data.path, base::token_format_named(config.data.format));
   const int64_t length = sequence_length(config, spec);
   const auto parts = data::split(file->size(), config.data.validation_fraction, length);
   job.training = std::make_shared<data::TokenDataset>(file, parts.training, length, spec.vocab_size);

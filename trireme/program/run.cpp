@@ -102,6 +102,8 @@ int train(const CommandLine& command, const spec::Config& config, const Flavour&
   train::RunRequest request;
   request.folder = {command.out, fs::path(command.files.front()).stem().string(), command.resume, command.overwrite};
   request.resume_command = command_to_repeat(command);
+  request.terminal_columns = launch::terminal_columns();
+  if (const char* launcher = std::getenv(launch::launcher_variable)) request.launcher = std::atoi(launcher);
   if (is_byte_model(config)) request.decode = decode_bytes;
   return train::run_training(flavour.job(config), config, request, world);
 }

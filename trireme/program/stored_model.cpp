@@ -63,7 +63,7 @@ void load_checkpoint(const checkpoint::Checkpoint& saved, const layers::Model& m
 }
 
 StoredModel built(layers::Job job, std::optional<spec::Gpt2Spec> gpt2) {
-  StoredModel stored{std::move(job), nullptr, std::move(gpt2)};
+  StoredModel stored{std::move(job), nullptr, std::move(gpt2), {}};
   stored.model = std::make_unique<layers::Model>(stored.job.layers, 0);
   stored.model->train(false);
   return stored;
@@ -86,6 +86,8 @@ StoredModel open_checkpoint(const std::string& folder, const JobFactory& job) {
                            : job(spec::config_from_json(config_json, state.at("ranks").get<int>(),
                                                         reference ? spec::reference_models() : spec::own_model())),
                       gpt2);
+  if (config_json.contains("data"))
+    stored.data_format = base::token_format_named(config_json.at("data").value("format", "auto"));
   load_checkpoint(saved, *stored.model);
   return stored;
 }
@@ -112,7 +114,7 @@ train::Evaluation evaluate_stored(const StoredModel& stored, const std::string& 
   std::shared_ptr<const data::Dataset> dataset = stored.job.validation ? stored.job.validation : stored.job.training;
   if (stored.gpt2) {
     if (data_path.empty()) throw base::UsageError("eval needs data; use --data FILE");
-    auto tokens = std::make_shared<const base::TokenFile>(data_path);
+    auto tokens = std::make_shared<const base::TokenFile>(data_path, stored.data_format);
     dataset = std::make_shared<data::TokenDataset>(tokens, data::TokenRange{0, tokens->size()},
                                                    stored.gpt2->n_positions, stored.gpt2->vocab_size);
   } else if (!data_path.empty()) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "trireme/base/tokens.h"
 #include "trireme/layers/model.h"
 #include "trireme/program/run.h"
 #include "trireme/spec/model.h"
@@ -15,7 +16,8 @@ namespace trireme::program {
 struct StoredModel {
   layers::Job job;
   std::unique_ptr<layers::Model> model;
-  std::optional<spec::Gpt2Spec> gpt2;  // if it is one
+  std::optional<spec::Gpt2Spec> gpt2;                         // if it is one
+  base::TokenFormat data_format = base::TokenFormat::Detect;  // of the data that it was trained on
 };
 
 /// `folder`: a run (its newest checkpoint), a checkpoint, or an export in Hugging Face's form (config.json,

@@ -381,7 +381,7 @@ TEST(Config, preflight_refuses_other_axes_and_names_them) {
 TEST(Config, preflight_for_training) {
   base::Violations violations;
   const Config config = with("");
-  preflight(config, 1, {.for_training = true}, violations);
+  preflight(config, 1, {.needs_steps = true, .needs_model = true}, violations);
   EXPECT_TRUE(contains(violations.text(), "training.steps: is not given")) << violations.text();
   EXPECT_TRUE(contains(violations.text(), "model: is not given")) << violations.text();
   base::Violations memory;

@@ -62,9 +62,9 @@ void preflight(const Config& config, int world_size, const PreflightInputs& inpu
                    text_of(config.zero.stage, " is not supported yet; only stage 0 is built"));
   }
   check_size(config, inputs, violations);
-  if (!inputs.for_training) return;
-  if (config.training.steps == 0) violations.add("training.steps", "is not given; use --steps N or set it");
-  if (std::holds_alternative<std::monostate>(config.model) && config.model_block.is_null()) {
+  if (inputs.needs_steps && config.training.steps == 0)
+    violations.add("training.steps", "is not given; use --steps N or set it");
+  if (inputs.needs_model && std::holds_alternative<std::monostate>(config.model) && config.model_block.is_null()) {
     violations.add("model",
                    "is not given; for example {\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 192, \"n_head\": "
                    "6, \"n_positions\": 128}");

@@ -9,7 +9,8 @@ namespace trireme::spec {
 
 /// What is known about the place and the purpose beyond the configuration; 0 = unknown, not checked.
 struct PreflightInputs {
-  bool for_training = false;      // a model and training.steps must be there
+  bool needs_steps = false;       // training.steps must be there
+  bool needs_model = false;       // a "model" block must be there
   int64_t host_memory_bytes = 0;  // of this host
   int ranks_on_host = 0;
 };

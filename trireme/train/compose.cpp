@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "trireme/base/error.h"
+#include "trireme/base/random.h"
 #include "trireme/base/units.h"
+#include "trireme/checkpoint/generator.h"
 #include "trireme/data_parallel/replicate.h"
 
 namespace trireme::train {
@@ -97,6 +99,10 @@ Composition compose(const layers::Job& job, const spec::Config& config, const co
                                                config.zero.reduce_bucket_size ? "" : " (chosen)", ", all-reduce ",
                                                config.zero.overlap_comm ? "overlapped with backward" : "after backward",
                                                " over ", data_ranks.size(), " ranks, backend ", data_ranks.backend())};
+  // 7. What forward draws from torch's generator (torch::nn::Dropout) differs between ranks; ours is keyed by element.
+  checkpoint::seed_generator(
+      base::hash(base::hash(static_cast<uint64_t>(config.training.seed), "ranks"), data_ranks.rank()));
+
   return {std::move(mesh),      std::move(data_ranks), std::move(model),  std::move(flat_parameters),
           std::move(gradients), std::move(reducer),    std::move(ranges), std::move(probe),
           std::move(notes)};

@@ -15,6 +15,7 @@ inline void save_checkpoint(const std::string& path, data_parallel::DistributedD
 
 inline base::Json load_checkpoint(const std::string& path, data_parallel::DistributedDataParallel& ddp,
                                   torch::optim::Optimizer& optimizer) {
+  ddp.forget_gradients();
   return checkpoint::load_checkpoint(path, ddp.module(), optimizer, ddp.group());
 }
 

@@ -14,7 +14,8 @@ struct Evaluation {
 };
 
 /// The model on samples [rows.begin, rows.end) of a dataset, `batch` of them at a time, in evaluation mode and without
-/// gradients; the model is left in evaluation mode.
+/// gradients; the model is left in evaluation mode. Throws base::DataError for a batch of a wrong
+/// shape or with values that are not finite, base::NonFiniteError for such a loss; both name the samples.
 Evaluation evaluate(layers::Model& model, const layers::Job& job, const data::Dataset& dataset, data::Rows rows,
                     int64_t batch);
 

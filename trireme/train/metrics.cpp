@@ -3,9 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <sstream>
+#include <fstream>
 
-#include "trireme/base/file.h"
 #include "trireme/train/process_figures.h"
 
 namespace trireme::train {
@@ -48,21 +47,24 @@ RankFigures gather_figures(const comm::Group& group, const StepSeconds& s) {
 }
 
 base::Json step_line(const StepResult& result, double tokens_per_second, const RankFigures& figures) {
-  base::Json line{{"step", result.step},
-                  {"loss", result.loss},
-                  {"grad_norm", result.grad_norm},
-                  {"lr", result.learning_rate},
-                  {"items", result.items},
-                  {"tokens_per_second", tokens_per_second},
-                  {"seconds",
-                   {{"data", by_rank(figures, &StepSeconds::data)},
-                    {"forward", by_rank(figures, &StepSeconds::forward)},
-                    {"backward", by_rank(figures, &StepSeconds::backward)},
-                    {"exposed_communication", by_rank(figures, &StepSeconds::exposed_communication)},
-                    {"optimizer", by_rank(figures, &StepSeconds::optimizer)}}},
-                  {"busy", figures.busy},
-                  {"peak_rss_bytes", figures.peak_rss_bytes}};
-  if (result.skipped) line["skipped"] = true;
+  base::Json line{{"step", result.step}};
+  if (result.skipped) {  // no loss, no update
+    line["skipped"] = true;
+    return line;
+  }
+  line.update({{"loss", result.loss},
+               {"grad_norm", result.grad_norm},
+               {"lr", result.learning_rate},
+               {"items", result.items},
+               {"tokens_per_second", tokens_per_second},
+               {"seconds",
+                {{"data", by_rank(figures, &StepSeconds::data)},
+                 {"forward", by_rank(figures, &StepSeconds::forward)},
+                 {"backward", by_rank(figures, &StepSeconds::backward)},
+                 {"exposed_communication", by_rank(figures, &StepSeconds::exposed_communication)},
+                 {"optimizer", by_rank(figures, &StepSeconds::optimizer)}}},
+               {"busy", figures.busy},
+               {"peak_rss_bytes", figures.peak_rss_bytes}});
   return line;
 }
 
@@ -72,14 +74,15 @@ base::Json evaluation_line(int64_t step, const Evaluation& evaluation) {
 
 LossHistory read_history(const std::string& run_folder) {
   LossHistory history;
-  std::istringstream lines(base::read_file(run_folder + "/metrics.jsonl"));
+  std::ifstream lines(run_folder + "/metrics.jsonl");
   for (std::string line; std::getline(lines, line);) {
     const auto json = base::Json::parse(line, nullptr, false);
     if (!json.is_object()) continue;
-    const auto step = json.value("step", 0.0);
-    if (json.contains("loss") && !json.contains("skipped"))
-      history.training.push_back({step, json["loss"].get<double>()});
-    if (json.contains("validation_loss")) history.validation.push_back({step, json["validation_loss"].get<double>()});
+    const auto number = [&](const char* key) { return json.contains(key) && json[key].is_number(); };
+    if (!number("step")) continue;
+    const auto step = json["step"].get<double>();
+    if (number("loss")) history.training.push_back({step, json["loss"].get<double>()});
+    if (number("validation_loss")) history.validation.push_back({step, json["validation_loss"].get<double>()});
   }
   return history;
 }
@@ -98,6 +101,7 @@ void Summary::add(double tokens_per_second, const RankFigures& figures) {
 
 base::Json Summary::json() const {
   base::Json json;
+  if (rates_.empty()) return json;  // resumed at the last step: nothing was trained
   const int64_t warm = rates_.size() > 4 ? 4 : 0;
   json["tokens_per_second"] = median({rates_.begin() + warm, rates_.end()});
   json["peak_rss_bytes"] = peak_rss_bytes_;

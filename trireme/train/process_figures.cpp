@@ -9,8 +9,6 @@
 #include <sstream>
 #include <string>
 
-#include "trireme/launch/launch.h"
-
 namespace trireme::train {
 
 int64_t peak_rss_bytes() {
@@ -30,9 +28,8 @@ int64_t pss_bytes() {
   return 0;
 }
 
-double seconds_since_command() {
-  const char* launcher = std::getenv(launch::launcher_variable);
-  std::ifstream in(std::string("/proc/") + (launcher ? launcher : "self") + "/stat");
+double seconds_since_start_of(int process) {
+  std::ifstream in("/proc/" + (process ? std::to_string(process) : "self") + "/stat");
   std::string text;
   std::getline(in, text);
   // the command's name, in parentheses, may hold blanks; start time is field 22

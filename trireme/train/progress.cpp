@@ -1,22 +1,11 @@
 #include "trireme/train/progress.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "trireme/base/units.h"
-#include "trireme/launch/launch.h"
 
 namespace trireme::train {
-
-int terminal_columns() {
-  if (const char* columns = std::getenv(launch::terminal_variable)) return std::atoi(columns);
-  winsize size{};
-  return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
 
 Progress::Progress(int64_t first_step, int64_t last_step, int64_t every, int columns)
     : first_(first_step), last_(last_step), every_(every), columns_(columns) {}

@@ -29,7 +29,4 @@ class Progress {
   bool drawn_ = false;
 };
 
-/// Columns of the terminal that standard output ends up on, through the launcher too; 0 if it is none.
-int terminal_columns();
-
 }  // namespace trireme::train

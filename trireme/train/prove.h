@@ -21,9 +21,12 @@ struct ProofRow {
 /// One step run by one process, and by the ranks under the configured layout, on the same global batch.
 ///
 /// Errors of gradients are norms of differences relative to the gradient's norm (at least its share of the whole
-/// gradient). The tolerance follows from fp32 and the number of items that are summed; it stays below a quarter of
-/// 1 / items and 1 / world, so that one item or one rank too much or too little is found. A weight after the update may
-/// differ by as much as its gradients' difference moves the optimizer, element by element, and by rounding.
+/// gradient). The tolerance follows from fp32 and the number of items that are summed; as far as rounding allows (up to
+/// 6e4 items) it stays below a quarter of 1 / items and 1 / world, so that one item or one rank too much or too little
+/// is found; the count itself is compared exactly. The step runs at the schedule's peak rate. A weight after the update
+/// may differ by as much as its gradients' difference moves the optimizer, element by element, and by rounding. Models
+/// that draw from torch's generator in forward (torch::nn::Dropout) cannot be proven: each rank has a stream of its
+/// own.
 struct Proof {
   std::vector<ProofRow> rows;
   int ranks = 1;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 
 #include "trireme/base/clock.h"
 #include "trireme/base/error.h"
@@ -82,8 +83,9 @@ class Run {
   Run(layers::Job job, const spec::Config& config, const RunRequest& request, const comm::World& world)
       : request_(request),
         world_(world),
-        folder_(shared_folder(world.all(), request.folder)),
-        trainer_(std::move(job), config, world) {
+        trainer_(std::move(job), config, world),
+        // last: whatever makes the start fail leaves an old run as it was and no new folder
+        folder_(shared_folder(world.all(), request.folder)) {
     comm::together(world_.all(), [&] {
       if (folder_.checkpoint) trainer_.load(*folder_.checkpoint);
     });
@@ -97,15 +99,18 @@ class Run {
         base::log_warning(*warning);
     });
     steps_ = trainer_.config().training.steps;
-    progress_ =
-        std::make_unique<Progress>(trainer_.updates(), steps_, trainer_.config().steps_per_print, terminal_columns());
+    progress_ = std::make_unique<Progress>(trainer_.updates(), steps_, trainer_.config().steps_per_print,
+                                           request_.terminal_columns);
   }
 
   int execute() {
     const StopSignal signal;
     const auto& config = trainer_.config();
-    if (trainer_.updates() >= steps_ && first())
-      progress_->line(base::text_of("the checkpoint is at step ", trainer_.updates(), " already, of ", steps_));
+    if (trainer_.updates() >= steps_) {
+      if (first())
+        progress_->line(base::text_of("the checkpoint is at step ", trainer_.updates(), " already, of ", steps_));
+      if (std::filesystem::exists(folder_.path + "/summary.json")) return 0;
+    }
     bool stop = false;
     int64_t saved_at = folder_.checkpoint ? trainer_.updates() : -1;
     for (int64_t skipped = 0; trainer_.updates() < steps_ && !stop;) {
@@ -115,7 +120,7 @@ class Run {
       if (skipped > 1000) throw base::DataError("1000 steps in a row had no valid item; check the data's targets");
       if (result.skipped) continue;
       if (startup_seconds_ == 0) {
-        startup_seconds_ = seconds_since_command();
+        startup_seconds_ = seconds_since_start_of(request_.launcher);
         world_.set_timeout(std::chrono::duration_cast<std::chrono::milliseconds>(config.communication.timeout));
       }
       const bool last = result.step == steps_ || stop;
@@ -126,7 +131,7 @@ class Run {
         saved_at = result.step;
       }
     }
-    if (saved_at < 0) trainer_.save(folder_.path);
+    if (saved_at != trainer_.updates()) trainer_.save(folder_.path);
     if (stop && trainer_.updates() < steps_) return interrupted(signal.received());
     finish();
     return 0;
@@ -164,8 +169,9 @@ class Run {
     // another rank may have got the signal first
     const int code = 128 + (signal ? signal : 2);
     if (first())
-      progress_->line(base::text_of("stopped after step ", trainer_.updates(), ", saved; go on with: ",
-                                    request_.resume_command, " --out ", folder_.path, " --resume"));
+      progress_->line(base::text_of("stopped after step ", trainer_.updates(), ", saved; go on ",
+                                    world_.size() > 1 && request_.launcher == 0 ? "under the same launcher " : "",
+                                    "with: ", request_.resume_command, " --out ", folder_.path, " --resume"));
     return code;
   }
 
@@ -179,7 +185,7 @@ class Run {
       auto json = summary_.json();
       if (!history.training.empty()) json["loss"] = history.training.back().loss;
       if (!history.validation.empty()) json["validation_loss"] = history.validation.back().loss;
-      json["startup_seconds"] = startup_seconds_;
+      if (startup_seconds_ > 0) json["startup_seconds"] = startup_seconds_;
       json["steps"] = trainer_.updates();
       json["ranks"] = world_.size();
       json["threads"] = at::get_num_threads();
@@ -213,16 +219,18 @@ class Run {
     if (json.contains("loss")) losses += base::text_of("  loss ", json["loss"].get<double>());
     if (json.contains("validation_loss"))
       losses += base::text_of("  validation loss ", json["validation_loss"].get<double>());
-    progress_->line(base::text_of("done: step ", trainer_.updates(), losses, "  ",
-                                  static_cast<int64_t>(json["tokens_per_second"].get<double>()), " items/s\nexport ",
-                                  folder_.path, "/export  summary ", folder_.path, "/summary.json  loss plot ",
-                                  folder_.path, "/loss.svg"));
+    std::string rate;
+    if (json.contains("tokens_per_second"))
+      rate = base::text_of("  ", static_cast<int64_t>(json["tokens_per_second"].get<double>()), " items/s");
+    progress_->line(base::text_of("done: step ", trainer_.updates(), losses, rate, "\nexport ", folder_.path,
+                                  "/export  summary ", folder_.path, "/summary.json  loss plot ", folder_.path,
+                                  "/loss.svg"));
   }
 
   const RunRequest& request_;
   comm::World world_;
-  RunFolder folder_;
   Trainer trainer_;
+  RunFolder folder_;
   std::unique_ptr<MetricsFile> metrics_;
   std::unique_ptr<Progress> progress_;
   Summary summary_;

@@ -13,6 +13,8 @@ namespace trireme::train {
 struct RunRequest {
   RunFolderRequest folder;
   std::string resume_command;  // what to type to go on with this run, without the folder
+  int terminal_columns = 0;    // that the output ends up on; 0: none
+  int launcher = 0;            // the process that the run began with; 0: this one
   /// Text of sampled tokens, for the sample after a run; null: the job has none.
   std::function<std::string(const std::vector<int64_t>&)> decode;
 };

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "trireme/base/error.h"
 #include "trireme/base/file.h"
@@ -15,8 +16,9 @@ namespace trireme::train {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* written[] = {"config.json", "metrics.jsonl",       "loss.svg", "summary.json",
-                                   "checkpoints", "checkpoints.partial", "export",   "sample.txt"};
+constexpr const char* written[] = {"config.json",  "metrics.jsonl",  "loss.svg",
+                                   "summary.json", "checkpoints",    "checkpoints.partial",
+                                   "export",       "export.partial", "sample.txt"};
 
 [[noreturn]] void refuse(const std::string& what, const std::string& path, int error) {
   throw base::SystemError(what + " " + path + ": " + std::strerror(error));
@@ -84,7 +86,7 @@ RunFolder open_run_folder(const RunFolderRequest& request) {
 
 MetricsFile::MetricsFile(const std::string& folder, int64_t kept_steps) : path_(folder + "/metrics.jsonl") {
   if (fs::exists(path_)) {
-    std::istringstream before(base::read_file(path_));
+    std::ifstream before(path_);
     std::string kept;
     for (std::string line; std::getline(before, line) && !before.eof();) {
       const auto step = step_of_line(line);

@@ -1,7 +1,6 @@
 #include "trireme/train/trainer.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 
 #include <cmath>
 #include <random>
@@ -9,9 +8,11 @@
 #include "trireme/base/clock.h"
 #include "trireme/base/error.h"
 #include "trireme/base/log.h"
+#include "trireme/checkpoint/generator.h"
 #include "trireme/comm/objects.h"
 #include "trireme/layers/forward_scope.h"
 #include "trireme/optim/gradient_norm.h"
+#include "trireme/spec/preflight.h"
 #include "trireme/spec/schedule.h"
 
 namespace trireme::train {
@@ -20,6 +21,14 @@ namespace {
 // what each rank adds to the control message of a step: count, loss sum, stop, then for each rank the micro-batch whose
 // loss is not finite, from 1
 enum Contribution { Count, LossTotal, Stop, FirstRank };
+
+// A configuration that was changed in code, or resolved for another number of ranks, is refused like one in a file.
+spec::Config checked(spec::Config config, const comm::World& world) {
+  base::Violations violations;
+  spec::preflight(config, world.size(), {}, violations);
+  violations.throw_if_any();
+  return config;
+}
 
 std::string new_run_id() {
   std::random_device random;
@@ -32,12 +41,12 @@ std::string new_run_id() {
 
 Trainer::Trainer(layers::Job job, spec::Config config, comm::World world, TrainerOptions options)
     : job_(std::move(job)),
-      config_(std::move(config)),
+      config_(checked(std::move(config), world)),
       world_(std::move(world)),
       parts_(compose(job_, config_, world_, {.probe = options.probe})) {
   const auto items = config_.micro_batch_size * config_.gradient_accumulation_steps *
                      (job_.training ? job_.training->items_per_sample() : 1);
-  nominal_ = nominal_items(items);
+  scale_ = {.nominal = nominal_items(items), .ranks = parts_.data_ranks.size()};
   run_id_ = comm::broadcast_string(world_.all(), new_run_id());
   parts_.model->train(true);
 }
@@ -71,10 +80,22 @@ data::StepBatches Trainer::next_batches() {
   return loader_->next();
 }
 
+void Trainer::check_batches(const data::StepBatches& batches) const {
+  const auto count = static_cast<int64_t>(batches.micro_batches.size());
+  if (count > config_.gradient_accumulation_steps)
+    throw base::UsageError(base::text_of("the step has ", count, " micro-batches, gradient_accumulation_steps is ",
+                                         config_.gradient_accumulation_steps, "; give at most as many"));
+  for (const auto& batch : batches.micro_batches)
+    if (batch.samples > config_.micro_batch_size)
+      throw base::UsageError(base::text_of("the batch has ", batch.samples,
+                                           " samples, train_micro_batch_size_per_gpu is ", config_.micro_batch_size,
+                                           "; split it, or raise the key"));
+}
+
 layers::LossSum Trainer::forward(const data::StepBatches& batches, size_t micro_batch) {
-  const data::BatchSplit split{config_.micro_batch_size, config_.gradient_accumulation_steps, parts_.data_ranks.size(),
-                               parts_.data_ranks.rank()};
-  const auto first_row = data::rows_of(split, static_cast<int64_t>(micro_batch), batches.global_samples).begin;
+  // the row of the global batch that is this micro-batch's first
+  const auto first_row = (static_cast<int64_t>(micro_batch) * parts_.data_ranks.size() + parts_.data_ranks.rank()) *
+                         config_.micro_batch_size;
   const layers::ForwardScope scope({static_cast<uint64_t>(config_.training.seed), updates_, first_row, true});
   const auto& batch = batches.micro_batches[micro_batch];
   auto loss = job_.loss(parts_.model->forward(batch.inputs), batch);
@@ -86,12 +107,37 @@ layers::LossSum Trainer::forward(const data::StepBatches& batches, size_t micro_
 Trainer::Totals Trainer::forward_backward(const data::StepBatches& batches, bool stop, StepSeconds& seconds) {
   auto& reducer = *parts_.reducer;
   const auto communication_before = reducer.counters().seconds;
+  std::vector<double> contribution(FirstRank + parts_.data_ranks.size(), 0.0);
+  contribution[Stop] = stop;
+  try {
+    walk_micro_batches(batches, contribution, seconds);
+  } catch (...) {
+    // the other ranks wait in this pass
+    if (!reducer.in_pass()) {
+      reducer.contribute(contribution);
+      reducer.begin();
+    }
+    reducer.discard();
+    throw;
+  }
+  {
+    const base::Stopwatch stopwatch(seconds.backward);
+    reducer.finish();
+  }
+  seconds.exposed_communication = reducer.counters().seconds - communication_before;
+  const auto& totals = reducer.totals();
+  refuse_non_finite_loss(totals);
+  return {totals[Count], totals[LossTotal], totals[Stop] > 0};
+}
+
+// Leaves the reducer in the pass that finish() closes.
+void Trainer::walk_micro_batches(const data::StepBatches& batches, std::vector<double>& contribution,
+                                 StepSeconds& seconds) {
+  auto& reducer = *parts_.reducer;
   int last = -1;
   for (size_t i = 0; i < batches.micro_batches.size(); ++i)
     if (batches.micro_batches[i].samples > 0) last = static_cast<int>(i);
 
-  std::vector<double> contribution(FirstRank + parts_.data_ranks.size(), 0.0);
-  contribution[Stop] = stop;
   auto& bad_micro_batch = contribution[FirstRank + parts_.data_ranks.rank()];
   for (int i = 0; i <= last; ++i) {
     if (batches.micro_batches[i].samples == 0) continue;
@@ -101,25 +147,18 @@ Trainer::Totals Trainer::forward_backward(const data::StepBatches& batches, bool
     contribution[Count] += static_cast<double>(loss.count);
     contribution[LossTotal] += value;
     if (!std::isfinite(value) && bad_micro_batch == 0) bad_micro_batch = i + 1;
-    const auto middle = base::seconds_now();
-    seconds.forward += middle - start;
+    seconds.forward += base::seconds_now() - start;
+    const base::Stopwatch stopwatch(seconds.backward);
     if (i == last) {
       reducer.contribute(contribution);
       reducer.begin();
     }
-    if (bad_micro_batch == 0 && loss.count > 0) (loss.sum * backward_scale({.nominal = nominal_})).backward();
-    seconds.backward += base::seconds_now() - middle;
+    if (bad_micro_batch == 0 && loss.count > 0) (loss.sum * backward_scale(scale_)).backward();
   }
   if (last < 0) {  // out of data: this rank only answers
     reducer.contribute(contribution);
     reducer.begin();
   }
-  reducer.finish();
-  seconds.exposed_communication = reducer.counters().seconds - communication_before;
-
-  const auto& totals = reducer.totals();
-  refuse_non_finite_loss(totals);
-  return {totals[Count], totals[LossTotal], totals[Stop] > 0};
 }
 
 void Trainer::refuse_non_finite_loss(const std::vector<double>& totals) const {
@@ -131,11 +170,13 @@ void Trainer::refuse_non_finite_loss(const std::vector<double>& totals) const {
 }
 
 StepResult Trainer::step(const data::StepBatches& batches, bool stop) {
+  check_batches(batches);
   StepResult result;
   result.seconds.data = std::exchange(waited_for_data_, 0);
-  generator_state_ = at::detail::getDefaultCPUGenerator().get_state();
+  generator_state_ = checkpoint::generator_state();
   parts_.parameters->check_in_place();
   parts_.gradients->zero();
+  parts_.reducer->forget();
 
   const auto totals = forward_backward(batches, stop, result.seconds);
   const auto start = base::seconds_now();
@@ -147,7 +188,8 @@ StepResult Trainer::step(const data::StepBatches& batches, bool stop) {
     base::log_warning("no rank had a valid item in this step: nothing is updated");
   } else {
     result.loss = totals.loss_sum / totals.count;
-    update(totals.count, result);
+    scale_.global_count = totals.count;
+    update(result);
     if (!std::isfinite(result.grad_norm)) replay_and_name(batches, result.grad_norm);
     ++updates_;
   }
@@ -159,11 +201,10 @@ StepResult Trainer::step(const data::StepBatches& batches, bool stop) {
 }
 
 // Norm, clipping and the optimizer, with the one multiplication that makes the gradient a mean.
-void Trainer::update(double global_count, StepResult& result) {
-  const ScaleInputs inputs{.nominal = nominal_, .ranks = parts_.data_ranks.size(), .global_count = global_count};
-  result.gradient_scale = optimizer_scale(inputs);
+void Trainer::update(StepResult& result) {
+  result.gradient_scale = optimizer_scale(scale_);
   if (parts_.probe.defined()) {
-    check_probe(parts_.probe.grad().item<double>() * result.gradient_scale, inputs);
+    check_probe(parts_.probe.grad().item<double>() * result.gradient_scale, scale_);
     parts_.probe.grad().zero_();  // it measures, it does not count
   }
   double squares = 0;
@@ -184,13 +225,14 @@ void Trainer::update(double global_count, StepResult& result) {
 
 // The weights are those before the step: running it again without reduction finds whose gradient it was.
 void Trainer::replay_and_name(const data::StepBatches& batches, double norm) {
-  auto generator = at::detail::getDefaultCPUGenerator();
-  generator.set_state(generator_state_);
+  checkpoint::set_generator_state(generator_state_);
   parts_.gradients->zero();
   std::string found;
   for (size_t i = 0; i < batches.micro_batches.size() && found.empty(); ++i) {
     if (batches.micro_batches[i].samples == 0) continue;
-    (forward(batches, i).sum * backward_scale({.nominal = nominal_})).backward();
+    const auto loss = forward(batches, i);
+    if (loss.count == 0) continue;
+    (loss.sum * backward_scale(scale_)).backward();
     for (const auto& parameter : parts_.model->parameters()) {
       const auto& gradient = parameter.tensors[0].grad();
       if (gradient.defined() && !gradient.isfinite().all().item<bool>()) {
@@ -216,8 +258,10 @@ Evaluation Trainer::evaluate(int64_t batches) {
 Evaluation Trainer::evaluate(const data::Dataset& dataset, int64_t batches) {
   const auto& ranks = parts_.data_ranks;
   auto rows = data::evaluation_share(dataset.size(), ranks.size(), ranks.rank());
-  if (batches > 0) rows.end = std::min(rows.end, rows.begin + batches * config_.micro_batch_size);
-  const auto mine = train::evaluate(model(), job_, dataset, rows, config_.micro_batch_size);
+  if (batches > 0 && batches < dataset.size())
+    rows.end = std::min(rows.end, rows.begin + batches * config_.micro_batch_size);
+  Evaluation mine;
+  comm::together(ranks, [&] { mine = train::evaluate(model(), job_, dataset, rows, config_.micro_batch_size); });
   parts_.model->train(true);
   const auto sums = at::tensor({mine.loss_sum, static_cast<double>(mine.items)}, at::kDouble);
   ranks.all_reduce(sums).wait();

@@ -48,9 +48,11 @@ class Trainer {
   /// the next step's seconds.data.
   data::StepBatches next_batches();
 
-  /// One optimizer step on this rank's micro-batches; a rank may have empty ones or none. `stop` asks all ranks to stop
-  /// after it. Throws base::NonFiniteError, equal on all ranks, that names rank and micro-batch or parameter; the
-  /// weights are then still those before the step.
+  /// One optimizer step on this rank's micro-batches; a rank may have empty ones or none, but not more or larger ones
+  /// than the configuration says (base::UsageError). `stop` asks all ranks to stop after it. Throws
+  /// base::NonFiniteError, equal on all ranks, that names rank and micro-batch or parameter; the weights are then still
+  /// those before the step. What forward, loss or backward throw on one rank passes through, and the others throw
+  /// base::PeerLostError.
   StepResult step(const data::StepBatches& batches, bool stop = false);
   StepResult step(const data::Batch& batch) { return step(data::StepBatches{{batch}, batch.samples, 0, 0}); }
 
@@ -60,7 +62,8 @@ class Trainer {
 
   /// Writes <run_folder>/checkpoints/step_N with everything that the run needs to go on: on any number of ranks.
   void save(const std::string& run_folder);
-  /// Reads a checkpoint folder. What differs between its configuration and this one is said in notes().
+  /// Reads a checkpoint folder. What differs between its configuration and this one is said in notes(). Nothing is
+  /// changed if any of it is damaged or does not fit (base::DataError).
   void load(const std::string& checkpoint_folder);
 
   int64_t updates() const { return updates_; }
@@ -77,11 +80,13 @@ class Trainer {
     double count = 0, loss_sum = 0;
     bool stop = false;
   };
+  void check_batches(const data::StepBatches& batches) const;
   layers::LossSum forward(const data::StepBatches& batches, size_t micro_batch);
   Totals forward_backward(const data::StepBatches& batches, bool stop, StepSeconds& seconds);
+  void walk_micro_batches(const data::StepBatches& batches, std::vector<double>& contribution, StepSeconds& seconds);
   void refuse_non_finite_loss(const std::vector<double>& totals) const;
   [[noreturn]] void replay_and_name(const data::StepBatches& batches, double norm);
-  void update(double global_count, StepResult& result);
+  void update(StepResult& result);
   void start_loader(int64_t samples_consumed);
   data::LoaderOptions loader_options() const;
 
@@ -89,7 +94,7 @@ class Trainer {
   spec::Config config_;
   comm::World world_;
   Composition parts_;
-  double nominal_ = 1;
+  ScaleInputs scale_;  // of gradients; global_count is that of the step
   int64_t updates_ = 0;
   int64_t samples_consumed_ = 0;
   std::string run_id_;

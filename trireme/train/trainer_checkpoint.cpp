@@ -2,10 +2,10 @@
 // optimizer's state of each as "exp_avg/<parameter>", buffers as "buffer/<name>", each rank's default generator as
 // "generator/<rank>". Everything else is in the state: counters, the data position, the resolved configuration.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 
 #include "trireme/base/error.h"
 #include "trireme/base/random.h"
+#include "trireme/checkpoint/generator.h"
 #include "trireme/checkpoint/load.h"
 #include "trireme/checkpoint/save.h"
 #include "trireme/checkpoint/torch_tensor.h"
@@ -41,10 +41,6 @@ std::vector<checkpoint::LocalTensor> weights_and_state(const Composition& parts)
           tensors.push_back(
               slot_of(state.name + "/" + parameters[p].name, parameters[p], state.value, layout.slots[p].begin));
   return tensors;
-}
-
-std::string generator_name(int rank) {
-  return "generator/" + std::to_string(rank);
 }
 
 const base::Json* find(const base::Json& json, std::initializer_list<const char*> path) {
@@ -97,8 +93,8 @@ void Trainer::save(const std::string& run_folder) {
     const auto& buffer = parts_.model->buffers()[b];
     request.tensors.push_back(checkpoint::whole_tensor("buffer/" + buffer.name, buffer.tensor, kept[b]));
   }
-  auto generator = at::detail::getDefaultCPUGenerator().get_state();
-  request.tensors.push_back(checkpoint::whole_tensor(generator_name(world_.rank()), generator));
+  const auto generator = checkpoint::generator_state();
+  request.tensors.push_back(checkpoint::whole_tensor(checkpoint::generator_name(world_.rank()), generator));
   request.state = {{"updates", updates_},
                    {"samples_consumed", samples_consumed_},
                    {"dataset_size", job_.training ? job_.training->size() : 0},
@@ -114,34 +110,49 @@ void Trainer::load(const std::string& checkpoint_folder) {
     if (!state.contains(key))
       throw base::DataError("checkpoint " + checkpoint_folder + " has no '" + key +
                             "' in its state; a training run did not write it");
-  const auto size_then = state.at("dataset_size").get<int64_t>();
+  const auto size_then = state.at("dataset_size").is_number_integer() ? state.at("dataset_size").get<int64_t>() : -1;
   if (job_.training && size_then != job_.training->size())
     throw base::DataError(base::text_of("the training data has ", job_.training->size(), " samples, checkpoint ",
                                         checkpoint_folder, " was made with ", size_then,
                                         "; give the same --data and sequence length"));
-  for (const auto& tensor : weights_and_state(parts_)) saved.read(tensor);
+  const auto counter = [&](const char* key) {
+    if (!state.at(key).is_number_integer() || state.at(key).get<int64_t>() < 0)
+      throw base::DataError(base::text_of("checkpoint ", checkpoint_folder, " says ", state.at(key).dump(), " for '",
+                                          key, "', which is no count"));
+    return state.at(key).get<int64_t>();
+  };
+  const auto updates = counter("updates"), samples_consumed = counter("samples_consumed"), ranks = counter("ranks");
+  const auto tensors = weights_and_state(parts_);
+  for (const auto& tensor : tensors) saved.check(tensor);
+  for (const auto& buffer : parts_.model->buffers()) {
+    at::Tensor keep;
+    saved.check(checkpoint::whole_tensor("buffer/" + buffer.name, buffer.tensor, keep));
+  }
+  saved.verify();
+
+  for (const auto& tensor : tensors) saved.read(tensor);
   for (const auto& buffer : parts_.model->buffers()) {
     at::Tensor keep;
     saved.read(checkpoint::whole_tensor("buffer/" + buffer.name, buffer.tensor, keep));
     if (keep.data_ptr() != buffer.tensor.data_ptr()) at::Tensor(buffer.tensor).copy_(keep);
   }
-  auto generator = at::detail::getDefaultCPUGenerator();
-  if (state.at("ranks").get<int>() == world_.size()) {
-    auto bytes = generator.get_state().clone();
-    saved.read(checkpoint::whole_tensor(generator_name(world_.rank()), bytes));
-    generator.set_state(bytes);
+  if (ranks == world_.size()) {
+    const auto bytes = checkpoint::generator_state().clone();
+    saved.read(checkpoint::whole_tensor(checkpoint::generator_name(world_.rank()), bytes));
+    checkpoint::set_generator_state(bytes);
   } else {
     // other ranks than then: every one gets a stream of its own
-    generator.set_current_seed(
+    checkpoint::seed_generator(
         base::hash(base::hash(static_cast<uint64_t>(config_.training.seed), saved.step()), world_.rank()));
   }
-  updates_ = state.at("updates").get<int64_t>();
-  samples_consumed_ = state.at("samples_consumed").get<int64_t>();
+  updates_ = updates;
+  samples_consumed_ = samples_consumed;
   for (auto& range : parts_.ranges) range.optimizer->set_steps(updates_);
   run_id_ = saved.run_id();
   settle_schedule(state.at("config"), config_, parts_.notes);
   note_changed_options(state.at("config"), config_, parts_.notes);
   loader_.reset();
+  parts_.reducer->forget();
 }
 
 }  // namespace trireme::train

@@ -285,6 +285,78 @@ TEST(Trainer, tied_parameters_are_one_weight) {
   });
 }
 
+TEST(Trainer, a_loss_that_throws_on_one_rank_ends_the_step_on_all) {
+  run_ranks(2, "shm", [](comm::World& world) {
+    auto job = slope_job(std::vector<double>(16, 1), std::vector<double>(16, 1));
+    bool broken = false;
+    job.loss = [&, loss = job.loss](const layers::Tensors& outputs, const data::Batch& batch) {
+      if (broken) throw base::DataError("a label is torn");
+      return loss(outputs, batch);
+    };
+    Trainer trainer(job, config_of(sgd_json(4, 1), 2), world);  // two micro-batches a rank
+    (void)trainer.step(trainer.next_batches());
+    broken = world.rank() == 1;
+    if (world.rank() == 1)
+      EXPECT_THROW((void)trainer.step(trainer.next_batches()), base::DataError);
+    else
+      EXPECT_THROW((void)trainer.step(trainer.next_batches()), base::PeerLostError);
+    // the weight is that after one step, and the ranks can go on together
+    EXPECT_EQ(trainer.model().parameters()[0].tensors[0].item<float>(), 1 - 0.125);
+    broken = false;
+    EXPECT_EQ(trainer.step(trainer.next_batches()).grad_norm, 1.0);
+    EXPECT_EQ(trainer.model().parameters()[0].tensors[0].item<float>(), 1 - 0.25);
+  });
+}
+
+TEST(Trainer, goes_on_after_a_gradient_that_was_not_finite) {
+  run_ranks(2, "shm", [](comm::World& world) {
+    auto job = slope_job(std::vector<double>(16, 1), std::vector<double>(16, 1));
+    double slope = 1;
+    job.loss = [&](const layers::Tensors& outputs, const data::Batch& batch) {
+      // the loss is finite, its slope is not
+      return layers::LossSum{(outputs[0].detach() * 0 + (outputs[0] - outputs[0].detach()) * slope).sum(),
+                             batch.samples};
+    };
+    Trainer trainer(job, config_of(sgd_json(4, 1), 2), world);
+    slope = INFINITY;
+    EXPECT_THROW((void)trainer.step(trainer.next_batches()), base::NonFiniteError);
+    slope = 1;
+    trainer.model().parameters()[0].tensors[0].detach().fill_(5);  // as if a checkpoint had been loaded
+    EXPECT_EQ(trainer.step(trainer.next_batches()).grad_norm, 1.0);
+  });
+}
+
+TEST(Trainer, refuses_batches_and_configurations_that_do_not_fit) {
+  run_ranks(1, "shm", [](comm::World& world) {
+    const auto job = slope_job(std::vector<double>(8, 1), std::vector<double>(8, 1));
+    auto config = config_of(sgd_json(2, 2), 1);
+    Trainer trainer(job, config, world);
+    const auto batch = [](int64_t samples) {
+      return data::Batch{{at::ones({samples})}, {at::ones({samples})}, samples};
+    };
+    EXPECT_THROW((void)trainer.step(batch(3)), base::UsageError);
+    EXPECT_THROW((void)trainer.step(data::StepBatches{{batch(1), batch(1)}, 2, 0, 0}), base::UsageError);
+    EXPECT_EQ(trainer.step(batch(1)).items, 1);
+    config.zero.stage = 3;  // in code, behind the reader's back
+    EXPECT_THROW(Trainer(job, config, world), base::ConfigError);
+    EXPECT_THROW(Trainer(job, config_of(sgd_json(2, 1), 2), world), base::ConfigError);
+  });
+}
+
+TEST(Trainer, says_where_a_validation_loss_is_not_finite) {
+  run_ranks(2, "shm", [](comm::World& world) {
+    auto job = slope_job({1, 1}, {1, 1});
+    job.validation = std::make_shared<SlopeData>(std::vector<double>{1, 1, 1, NAN}, std::vector<double>(4, 1));
+    Trainer trainer(job, config_of(sgd_json(2, 1), 2), world);
+    try {
+      (void)trainer.evaluate();
+      ADD_FAILURE() << "no error";
+    } catch (const base::DataError& error) {
+      EXPECT_NE(std::string(error.what()).find("3"), std::string::npos) << error.what();
+    }
+  });
+}
+
 TEST(Trainer, a_moved_parameter_is_named) {
   run_ranks(1, "shm", [](comm::World& world) {
     Trainer trainer(slope_job({1, 2}, {1, 1}), config_of(sgd_json(2, 2), 1), world);
@@ -369,12 +441,16 @@ TEST(Checkpoint, B118_a_schedule_keeps_its_length) {
 }
 
 TEST(Prove, equal_and_planted_errors) {
-  run_ranks(2, "shm", [](comm::World& world) {
-    const auto config = config_of(mlp_json(12, 3), 2);
-    const auto proof = prove(model::job_for(config), config, world);
-    EXPECT_TRUE(proof.equal()) << proof.text();
-    EXPECT_GT(proof.rows.size(), 10u);
-  });
+  auto warm_up = mlp_json(12, 3);  // the first step's rate is 0
+  warm_up["scheduler"] = {{"type", "WarmupLR"}, {"params", {{"warmup_num_steps", 10}}}};
+  for (const auto& json : {mlp_json(12, 3), warm_up})
+    run_ranks(2, "shm", [&](comm::World& world) {
+      const auto config = config_of(json, 2);
+      const auto proof = prove(model::job_for(config), config, world);
+      EXPECT_TRUE(proof.equal()) << proof.text();
+      EXPECT_GT(proof.rows.size(), 10u);
+      for (const auto& row : proof.rows) EXPECT_TRUE(std::isfinite(row.error)) << row.what;
+    });
   // a loss that counts one sample too much on rank 1, and one that drops one
   for (int64_t wrong : {1, -1})
     run_ranks(2, "shm", [&](comm::World& world) {
