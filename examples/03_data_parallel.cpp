@@ -15,7 +15,7 @@
 
 #include "regression.h"
 
-int main() {
+int main() try {
   auto world = trireme::World::from_environment();  // 1
   auto net = make_net();
   trireme::DistributedDataParallel ddp(*net, world.all());  // 2
@@ -32,4 +32,7 @@ int main() {
     if (step % 20 == 0 && world.rank() == 0)
       std::cout << "step " << step << " loss " << mean.item<float>() << std::endl;
   }
+} catch (const trireme::Error& error) {
+  std::cerr << "error: " << error.what() << std::endl;
+  return error.exit_code();
 }

@@ -9,7 +9,7 @@
 
 #include "spiral.h"
 
-int main() {
+int main() try {
   const auto world = trireme::World::from_environment();
   const auto config = trireme::config_from_json(
       {{"train_batch_size", 64}, {"optimizer", {{"type", "Adam"}, {"params", {{"lr", 0.01}}}}}}, world.size(),
@@ -22,4 +22,7 @@ int main() {
   const auto evaluation = trainer.evaluate();
   if (world.rank() == 0)
     std::cout << "step " << trainer.updates() << " validation loss " << evaluation.loss() << std::endl;
+} catch (const trireme::Error& error) {
+  std::cerr << "error: " << error.what() << std::endl;
+  return error.exit_code();
 }

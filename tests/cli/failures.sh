@@ -82,3 +82,50 @@ for rank in $ranks; do
   for _ in $(seq 50); do alive "$rank" || break; sleep 0.1; done
   ! alive "$rank" || fail "rank process $rank outlived its launcher"
 done
+
+# a checkpoint without its manifest is damaged, not absent
+train c.json --data text.txt --steps 4 --out torn --set checkpoint.every=2 >log
+rm torn/checkpoints/step_00000004/manifest.json
+! train c.json --data text.txt --steps 6 --out torn --resume >log 2>&1 || fail "resumed from an older checkpoint"
+grep -q "step_00000004" log || fail "$(cat log)"
+
+# two runs in one folder: the second is refused, the first goes on
+"$build/trireme" train c.json --data text.txt --steps 100000 --out shared >first 2>&1 &
+pid=$!
+for _ in $(seq 100); do grep -q '"step":3' shared/metrics.jsonl 2>/dev/null && break; sleep 0.1; done
+for flag in --resume --overwrite; do
+  ! train c.json --data text.txt --steps 5 --out shared $flag >log 2>&1 || fail "$flag took a folder in use"
+  grep -q "error:" log || fail "$(cat log)"
+done
+kill -0 $pid || fail "the first run ended: $(cat first)"
+kill -INT $pid
+wait $pid || true
+[ "$(ls shared/checkpoints | wc -l)" = 1 ] || fail "the first run saved nothing"
+
+# a start that fails leaves nothing in the way and nothing lost
+python3 -c 'import array; array.array("H", [60000] * 4000).tofile(open("wrong.u16", "wb"))'
+! train c.json --data wrong.u16 --set data.format=uint16 --ranks 2 --steps 3 --out retry >log 2>&1 || fail "took token 60000"
+grep -q "holds token 60000" log || fail "$(cat log)"
+train c.json --data text.txt --ranks 2 --steps 3 --out retry >log
+! train c.json --data wrong.u16 --set data.format=uint16 --steps 3 --out retry --overwrite >log 2>&1 || fail "took it"
+[ -s retry/export/model.safetensors ] || fail "--overwrite removed a run for one that cannot start"
+
+# another model than the checkpoint's is named by its key
+! train c.json --data text.txt --ranks 2 --steps 5 --out retry --resume --set model.n_layer=3 >log 2>&1 || fail "took 3 layers"
+grep -q "model.n_layer is 3, checkpoint .* was made with" log || fail "$(cat log)"
+
+# what cannot be written is said
+! "$build/trireme" eval retry --data text.txt --json >/dev/full 2>log || fail "eval wrote to a full disk"
+grep -q "cannot write to stdout" log || fail "$(cat log)"
+! train c.json --data text.txt --ranks 2 --steps 3 --out full >/dev/full 2>log || fail "train wrote to a full disk"
+grep -q "cannot write to stdout: No space left" log || fail "$(cat log)"
+
+# rank 0 stopped under gloo, whose store it keeps: the other ends at its deadline
+timeout 60 "$build/trireme" train c.json --data text.txt --ranks 2 --backend gloo --steps 100000 --out stopped \
+  --set communication.timeout=3s >log 2>&1 &
+pid=$!
+for _ in $(seq 100); do grep -q '"step":3' stopped/metrics.jsonl 2>/dev/null && break; sleep 0.1; done
+kill -STOP "$(pgrep -f "trireme-rank train .* --out stopped" | head -1)"
+code=0; wait $pid || code=$?
+[ $code -ne 0 ] && [ $code -ne 124 ] || fail "a stopped rank 0: exit $code, $(tail -3 log)"
+grep -q "timed out after 3000 ms" log || fail "$(tail -3 log)"

@@ -98,7 +98,7 @@ void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
     throw DataError(
         text_of(shown_path(path_), " has shrunk while it was read: it had ", size_, " bytes and now ends at ",
                 std::min<uint64_t>(offset + done, static_cast<uint64_t>(status_of(descriptor_, path_).st_size)),
-                ", before ", offset + out.size()));
+                ", before ", offset + out.size(), "; restore it"));
 }
 
 MappedFile::MappedFile(const std::string& path) : MappedFile(InputFile(path)) {}

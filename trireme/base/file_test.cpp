@@ -150,8 +150,9 @@ TEST_F(File, a_file_that_shrinks_is_an_error_and_no_crash) {
   EXPECT_EQ(out[49], std::byte{'x'});
   fs::resize_file(path("x"), 70);
   file.read(20, out);
-  EXPECT_EQ(file_error<DataError>([&] { file.read(50, out); }),
-            "'" + path("x") + "' has shrunk while it was read: it had 100 bytes and now ends at 70, before 100");
+  EXPECT_EQ(
+      file_error<DataError>([&] { file.read(50, out); }),
+      "'" + path("x") + "' has shrunk while it was read: it had 100 bytes and now ends at 70, before 100; restore it");
 }
 
 }  // namespace

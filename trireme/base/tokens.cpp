@@ -129,7 +129,7 @@ void TokenFile::read(int64_t begin, std::span<int64_t> out, int64_t vocabulary) 
     if (wrong != part.end())
       throw DataError(text_of("token file ", base::quoted(path(), 4096), " holds token ", *wrong, " at position ",
                               begin + done + (wrong - part.begin()), ", but the vocabulary has ", vocabulary, " (0 to ",
-                              vocabulary - 1, ")"));
+                              vocabulary - 1, "); raise model.vocab_size, or say what the file is with data.format"));
     done += now;
   }
 }

@@ -142,8 +142,9 @@ TEST_F(Tokens, tokens_beyond_the_vocabulary_are_named) {
   std::vector<uint16_t> tokens(70'000, 7);
   tokens[69'000] = 256;
   const TokenFile file(write("x.bin", bytes_of(tokens)));
-  const std::string expected =
-      "token file '" + file.path() + "' holds token 256 at position 69000, but the vocabulary has 256 (0 to 255)";
+  const std::string expected = "token file '" + file.path() +
+                               "' holds token 256 at position 69000, but the vocabulary has 256 (0 to 255); raise "
+                               "model.vocab_size, or say what the file is with data.format";
   try {
     file.check(256);
     FAIL();
@@ -171,8 +172,9 @@ TEST_F(Tokens, a_file_that_shrinks_while_read) {
     file.read(9'000, out);
     FAIL();
   } catch (const DataError& error) {
-    EXPECT_EQ(error.what(), "'" + file.path() +
-                                "' has shrunk while it was read: it had 10000 bytes and now ends at 9050, before 9100");
+    EXPECT_EQ(error.what(),
+              "'" + file.path() +
+                  "' has shrunk while it was read: it had 10000 bytes and now ends at 9050, before 9100; restore it");
   }
   EXPECT_THROW(file.check(128), DataError);
 }

@@ -6,7 +6,6 @@
 
 #include "trireme/base/error.h"
 #include "trireme/checkpoint/files.h"
-#include "trireme/checkpoint/manifest.h"
 
 namespace trireme::checkpoint {
 namespace {
@@ -44,7 +43,7 @@ std::vector<int64_t> steps(const std::string& run_folder) {
   if (error) throw base::SystemError(base::text_of("cannot list ", run_folder, "/checkpoints: ", error.message()));
   for (const auto& entry : folder) {
     const auto step = step_of(entry.path().filename().string());
-    if (step && std::filesystem::exists(entry.path() / manifest_name, error)) found.push_back(*step);
+    if (step) found.push_back(*step);  // one without a manifest is damaged, not absent
   }
   std::sort(found.begin(), found.end());
   return found;

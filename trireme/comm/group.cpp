@@ -4,6 +4,8 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
+#include <future>
+#include <optional>
 #include <thread>
 
 #include "trireme/base/error.h"
@@ -126,7 +128,30 @@ bool Work::done() {
 }
 
 // gloo reports a timeout on every rank alike. Each rank that sees one leaves a mark in the store; whoever leaves none
-// within a short while has not entered the operation.
+// within a short while has not entered the operation. Nothing if the store does not answer: its process is stopped.
+static std::optional<std::string> ranks_without_mark(const GroupState& group) {
+  using namespace std::chrono_literals;
+  const auto patience = std::min<std::chrono::milliseconds>(group.timeout, 2s);
+  std::promise<std::string> answer;
+  auto future = answer.get_future();
+  std::thread([answer = std::move(answer), store = group.store, ranks = group.ranks, rank = group.rank,
+               sequence = group.sequence, patience]() mutable {
+    try {
+      const auto key = [&](size_t r) { return base::text_of("late/", sequence, "/", r); };
+      store->set(key(static_cast<size_t>(rank)), std::string("1"));
+      std::this_thread::sleep_for(patience);
+      std::string absent;
+      for (size_t r = 0; r < ranks.size(); ++r)
+        if (!store->check({key(r)})) absent += base::text_of(absent.empty() ? "" : ", ", ranks[r]);
+      answer.set_value(absent);
+    } catch (...) {
+      answer.set_exception(std::current_exception());
+    }
+  }).detach();
+  if (future.wait_for(patience + 3s) != std::future_status::ready) return std::nullopt;
+  return future.get();
+}
+
 void GroupState::explain(const std::string& what, std::chrono::milliseconds limit) {
   std::string text;
   try {
@@ -143,24 +168,23 @@ void GroupState::explain(const std::string& what, std::chrono::milliseconds limi
   text = text.substr(0, text.find('\n'));
   const auto says = [&](const char* words) { return text.find(words) != std::string::npos; };
   if (!says("imed out") && !says("timeout")) {
-    const bool lost = says("onnection") || says("roken pipe") || says("ocket") || says("EOF");
-    if (lost) throw base::PeerLostError(base::text_of(what, " failed, a peer probably ended: ", text));
+    for (const char* loss :
+         {"Connection reset by peer", "Connection closed by peer", "Broken pipe", "onnection", "EOF"})
+      if (says(loss)) throw base::PeerLostError(what + " failed: a peer ended or its connection broke");
     throw base::CommError(base::text_of(what, " failed: ", text));
   }
-  std::string absent;
-  try {
-    const auto key = [&](int r) { return base::text_of("late/", sequence, "/", r); };
-    store->set(key(rank), std::string("1"));
-    std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(timeout, std::chrono::seconds(2)));
-    for (int r = 0; r < static_cast<int>(ranks.size()); ++r)
-      if (!store->check({key(r)})) absent += base::text_of(absent.empty() ? "" : ", ", ranks[r]);
-  } catch (const std::exception&) {
-    throw base::PeerLostError(
-        base::text_of(what, " timed out after ", limit.count(), " ms and the store is gone: ", text));
-  }
   const auto timed_out_text = base::text_of(what, " timed out after ", limit.count(), " ms");
-  if (absent.empty()) throw base::CommError(timed_out_text + ": all ranks entered it, it did not complete");
-  throw base::DeadlineError(timed_out_text + "; ranks that did not arrive: " + absent);
+  std::optional<std::string> absent;
+  try {
+    absent = ranks_without_mark(*this);
+  } catch (const std::exception&) {
+    throw base::PeerLostError(timed_out_text + " and the store is gone: rank 0 has ended");
+  }
+  if (!absent)
+    throw base::DeadlineError(
+        timed_out_text + "; the rank that keeps the store does not answer either: it is stopped, or its host gone");
+  if (absent->empty()) throw base::CommError(timed_out_text + ": all ranks entered it, it did not complete");
+  throw base::DeadlineError(timed_out_text + "; ranks that did not arrive: " + *absent);
 }
 
 int Group::rank() const {

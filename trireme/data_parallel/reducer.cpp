@@ -190,6 +190,7 @@ void Reducer::finish() {
     launch_ready_buckets(true);
     exchange_control(false);
   } catch (const base::DeadlineError& error) {
+    if (!synchronised_) throw;  // a trainer counts for its user
     // all completed the previous pass together, so whoever is missing has not begun this one
     throw base::DeadlineError(base::text_of(error.what(), "; it has made ", counters_.passes - 1,
                                             " synchronised backwards, this rank ", counters_.passes,

@@ -58,7 +58,11 @@ void Watcher::watch() {
     }
     wait_for_events();
     for (int signal : signals_.take()) on_signal(signal);
-    if (output_.broken() && stop_signal_ == 0) on_signal(SIGPIPE);
+    if (output_.broken() && stop_signal_ == 0) {
+      if (output_.error() != EPIPE)
+        errors_.end() += base::text_of("error: cannot write to stdout: ", std::strerror(output_.error()), "\n");
+      on_signal(SIGPIPE);
+    }
   }
 }
 

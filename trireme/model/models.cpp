@@ -32,7 +32,13 @@ void add_token_file(layers::Job& job, const spec::Config& config, const spec::Gp
   }
   const auto file = std::make_shared<base::TokenFile>(config.data.path, base::token_format_named(config.data.format));
   const int64_t length = sequence_length(config, spec);
-  const auto parts = data::split(file->size(), config.data.validation_fraction, length);
+  const auto parts = [&] {
+    try {
+      return data::split(file->size(), config.data.validation_fraction, length);
+    } catch (const base::DataError& error) {
+      throw base::DataError(config.data.path + ": " + error.what());
+    }
+  }();
   job.training = std::make_shared<data::TokenDataset>(file, parts.training, length, spec.vocab_size);
   if (parts.validation.size() > 0) {
     job.validation = std::make_shared<data::TokenDataset>(file, parts.validation, length, spec.vocab_size);

@@ -108,10 +108,17 @@ int train(const CommandLine& command, const spec::Config& config, const Flavour&
   return train::run_training(flavour.job(config), config, request, world);
 }
 
+void require_written() {
+  if (!std::cout) throw base::SystemError("cannot write to stdout; is the disk full, or the reader gone?");
+}
+
 int prove(const CommandLine& command, const spec::Config& config, const Flavour& flavour, const comm::World& world) {
-  const auto job = config.data.path.empty() ? flavour.job_without_data(config) : flavour.job(config);
+  auto training_only = config;  // a proof validates nothing
+  training_only.data.validation_fraction = 0;
+  const auto job = config.data.path.empty() ? flavour.job_without_data(config) : flavour.job(training_only);
   const auto proof = train::prove(job, config, world);
   if (world.rank() == 0) std::cout << (command.json ? proof.json().dump(2) : proof.text()) << std::endl;
+  if (world.rank() == 0) require_written();
   return proof.equal() ? 0 : 1;
 }
 
@@ -134,6 +141,7 @@ int eval(const CommandLine& command, const Flavour& flavour) {
     std::cout << base::Json{{"loss", result.loss()}, {"tokens", result.items}}.dump() << std::endl;
   else
     std::cout << "loss " << result.loss() << " over " << result.items << " tokens" << std::endl;
+  require_written();
   return 0;
 }
 
@@ -152,6 +160,7 @@ int sample(const CommandLine& command, const Flavour& flavour) {
                                .seed = static_cast<uint64_t>(command.seed)};
   for (unsigned char c : prompt) request.prompt.push_back(c);
   std::cout << command.prompt << decode_bytes(train::sample(*stored.model, request)) << std::endl;
+  require_written();
   return 0;
 }
 

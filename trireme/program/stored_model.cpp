@@ -103,10 +103,14 @@ StoredModel open_export(const std::string& folder) {
 }  // namespace
 
 StoredModel open_stored(const std::string& folder, const JobFactory& job) {
-  if (!fs::is_directory(folder))
-    throw base::DataError("there is no folder " + folder + "; name a run, a checkpoint or an export");
+  const auto refuse = [&](const char* why) {
+    throw base::DataError(folder + why + "; name the folder of a run, a checkpoint or an export");
+  };
+  if (!fs::exists(folder)) refuse(" does not exist");
+  if (!fs::is_directory(folder)) refuse(" is a file");
   if (fs::exists(folder + "/model.safetensors")) return open_export(folder);
   if (const auto newest = checkpoint::newest(folder)) return open_checkpoint(*newest, job);
+  if (!fs::exists(folder + "/manifest.json")) refuse(" holds no model");
   return open_checkpoint(folder, job);
 }
 

@@ -147,7 +147,7 @@ std::string reference_page() {
       "what is printed. Integers may be written `5e8`. "
       "`\"auto\"` counts as not given for every key outside `model`, and what it became is printed. The resolved "
       "configuration lies in the run folder as `config.json` "
-      "and can be run again. `trireme check FILE…` prints the verdict.\n";
+      "and can be run again with the same --ranks. `trireme check FILE…` prints the verdict.\n";
   page += section("Batch and printing", keys, "");
   page += section("optimizer", keys, "optimizer.");
   page += section("scheduler", keys, "scheduler.");

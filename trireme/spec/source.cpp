@@ -60,8 +60,8 @@ void apply_set(Json& merged, const std::string& set, std::vector<std::string>& n
     if (dot == std::string::npos) {
       const auto old = place->find(name);
       if (old != place->end() && *old != value) {
-        notes.push_back(
-            text_of("--set overrides ", base::printable(path), ": ", shown(*old), " becomes ", shown(value)));
+        notes.push_back(text_of("the command line overrides ", base::printable(path), ": ", shown(*old), " becomes ",
+                                shown(value)));
       }
       (*place)[name] = value;
       return;

@@ -94,11 +94,12 @@ Composition compose(const layers::Job& job, const spec::Config& config, const co
                                   gradients->flat(static_cast<int>(s)), segments_of(job, space, layout, parameters))});
   }
 
-  std::vector<std::string> notes{base::text_of("gradients: ", buckets, " buckets of about ",
-                                               base::format_bytes(elements * 4),
-                                               config.zero.reduce_bucket_size ? "" : " (chosen)", ", all-reduce ",
-                                               config.zero.overlap_comm ? "overlapped with backward" : "after backward",
-                                               " over ", data_ranks.size(), " ranks, backend ", data_ranks.backend())};
+  std::vector<std::string> notes;
+  if (data_ranks.size() > 1)
+    notes.push_back(base::text_of("gradients: ", buckets, " buckets of about ", base::format_bytes(elements * 4),
+                                  config.zero.reduce_bucket_size ? "" : " (chosen)", ", all-reduce ",
+                                  config.zero.overlap_comm ? "overlapped with backward" : "after backward", " over ",
+                                  data_ranks.size(), " ranks, backend ", data_ranks.backend()));
   // 7. What forward draws from torch's generator (torch::nn::Dropout) differs between ranks; ours is keyed by element.
   checkpoint::seed_generator(
       base::hash(base::hash(static_cast<uint64_t>(config.training.seed), "ranks"), data_ranks.rank()));

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "trireme/base/clock.h"
 #include "trireme/base/error.h"
@@ -31,6 +33,10 @@ int64_t parameter_elements(const Composition& parts) {
   return elements;
 }
 
+std::string in_words(std::chrono::nanoseconds time) {
+  return base::format_duration(std::chrono::duration<double>(time).count());
+}
+
 void print_table(const Trainer& trainer, const RunFolder& folder) {
   const auto& config = trainer.config();
   const auto row = [](const char* name, const std::string& value) { std::printf("  %-12s %s\n", name, value.c_str()); };
@@ -45,6 +51,9 @@ void print_table(const Trainer& trainer, const RunFolder& folder) {
       base::text_of(config.train_batch_size, " = ", config.micro_batch_size, " x ", config.gradient_accumulation_steps,
                     " x ", trainer.parts().data_ranks.size(), " (micro-batch x accumulation x ranks)"));
   row("steps", base::text_of(config.training.steps));
+  if (trainer.world().size() > 1)
+    row("deadlines", base::text_of(in_words(config.communication.timeout), " a wait, ",
+                                   in_words(config.communication.first_step_timeout), " until the first step is done"));
   row("folder", folder.path);
   for (const auto& note : config.notes) row("note", note);
   for (const auto& note : trainer.notes()) row("note", note);
@@ -78,16 +87,25 @@ void write_export(const Trainer& trainer, const std::string& folder) {
   checkpoint::export_huggingface(folder + "/export", trainer.job().export_config, tensors);
 }
 
+// Of a new run: data that cannot be read makes the start fail.
+std::optional<data::StepBatches> first_batches(const RunRequest& request, Trainer& trainer) {
+  std::optional<data::StepBatches> batches;
+  if (request.folder.resume) return batches;
+  comm::together(trainer.world().all(), [&] { batches = trainer.next_batches(); });
+  return batches;
+}
+
 class Run {
  public:
   Run(layers::Job job, const spec::Config& config, const RunRequest& request, const comm::World& world)
       : request_(request),
         world_(world),
         trainer_(std::move(job), config, world),
+        first_batches_(first_batches(request, trainer_)),
         // last: whatever makes the start fail leaves an old run as it was and no new folder
         folder_(shared_folder(world.all(), request.folder)) {
     comm::together(world_.all(), [&] {
-      if (folder_.checkpoint) trainer_.load(*folder_.checkpoint);
+      if (folder_.checkpoint) load(*folder_.checkpoint);
     });
     comm::together(world_.all(), [&] {
       if (!first()) return;
@@ -140,9 +158,19 @@ class Run {
  private:
   bool first() const { return world_.rank() == 0; }
 
+  void load(const std::string& checkpoint) {
+    try {
+      trainer_.load(checkpoint);
+    } catch (const base::DataError& error) {
+      const std::string text = error.what();
+      if (text.find(';') != std::string::npos) throw;
+      throw base::DataError(text + "; move " + checkpoint + " away to go on from the one before it");
+    }
+  }
+
   StepResult one_step(bool stop) {
     const auto start = base::seconds_now();
-    const auto batches = trainer_.next_batches();
+    const auto batches = first_batches_ ? *std::exchange(first_batches_, {}) : trainer_.next_batches();
     const auto result = trainer_.step(batches, stop);
     const auto figures = gather_figures(world_.all(), result.seconds);
     const auto seconds = base::seconds_now() - start;
@@ -230,6 +258,7 @@ class Run {
   const RunRequest& request_;
   comm::World world_;
   Trainer trainer_;
+  std::optional<data::StepBatches> first_batches_;
   RunFolder folder_;
   std::unique_ptr<MetricsFile> metrics_;
   std::unique_ptr<Progress> progress_;

@@ -1,6 +1,7 @@
 #include "trireme/train/run_folder.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -48,6 +49,29 @@ int64_t step_of_line(const std::string& line) {
                                                                                        : -1;
 }
 
+// Two runs in one folder would take each other's files away.
+std::shared_ptr<const int> lock_folder(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) refuse("cannot open the run folder", path, errno);
+  std::shared_ptr<const int> lock(new int(descriptor), [](const int* held) {
+    close(*held);
+    delete held;
+  });
+  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw base::UsageError("the run folder " + path + " is in use by another process; wait for it, or name another");
+  return lock;
+}
+
+// Nothing, or what a run wrote that failed before its first step.
+bool holds_no_run(const fs::path& path) {
+  for (const auto& entry : fs::directory_iterator(path)) {
+    const auto name = entry.path().filename();
+    const bool empty_metrics = name == "metrics.jsonl" && entry.is_regular_file() && entry.file_size() == 0;
+    if (!empty_metrics && name != "config.json") return false;
+  }
+  return !fs::exists(path / "config.json") || fs::exists(path / "metrics.jsonl");
+}
+
 }  // namespace
 
 RunFolder open_run_folder(const RunFolderRequest& request) {
@@ -55,7 +79,8 @@ RunFolder open_run_folder(const RunFolderRequest& request) {
     throw base::UsageError("--resume and --overwrite exclude each other; give one");
   if (request.out.empty()) {
     if (request.resume) throw base::UsageError("--resume needs to know which run; name its folder with --out");
-    return {first_free(request.name), {}};
+    const auto path = first_free(request.name);
+    return {path, {}, lock_folder(path)};
   }
   const fs::path path(request.out);
   std::error_code error;
@@ -66,22 +91,23 @@ RunFolder open_run_folder(const RunFolderRequest& request) {
     if (!newest)
       throw base::UsageError("there is no checkpoint in " + request.out +
                              " to resume from; leave --resume out to start anew");
-    make_folder(path);
+    auto lock = lock_folder(request.out);
     checkpoint::remove_leftovers(request.out);
-    return {request.out, newest};
+    return {request.out, newest, std::move(lock)};
   }
   make_folder(path);
+  auto lock = lock_folder(request.out);
   if (request.overwrite) {
     for (const char* name : written) {
       fs::remove_all(path / name, error);
       if (error) refuse("cannot remove", (path / name).string(), error.value());
     }
-  } else if (!fs::is_empty(path, error)) {
+  } else if (!holds_no_run(path)) {
     throw base::UsageError(
         "--out " + request.out +
         " is not empty; use --resume to go on with it, --overwrite to start anew, or another folder");
   }
-  return {request.out, {}};
+  return {request.out, {}, std::move(lock)};
 }
 
 MetricsFile::MetricsFile(const std::string& folder, int64_t kept_steps) : path_(folder + "/metrics.jsonl") {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -22,10 +23,12 @@ struct RunFolderRequest {
 struct RunFolder {
   std::string path;
   std::optional<std::string> checkpoint;  // to go on from
+  std::shared_ptr<const int> lock;        // held while it lives, by the rank that opened the folder
 };
 
-/// Makes or opens the folder; one rank calls it. Throws base::UsageError for a folder that holds files already without
-/// resume or overwrite and for a resume without a checkpoint, base::SystemError where it cannot be written.
+/// Makes or opens the folder and locks it; one rank calls it. Throws base::UsageError for a folder that another process
+/// has locked, for one that holds files already without resume or overwrite (what a run left that failed before its
+/// first step does not count) and for a resume without a checkpoint, base::SystemError where it cannot be written.
 /// Overwriting removes what a run writes and nothing else.
 RunFolder open_run_folder(const RunFolderRequest& request);
 

@@ -19,6 +19,9 @@ std::vector<int64_t> sample(layers::Model& model, const SampleRequest& request) 
     const auto seen = std::min<int64_t>(static_cast<int64_t>(tokens.size()), request.context);
     auto input = at::from_blob(tokens.data() + tokens.size() - seen, {1, seen}, at::kLong).clone();
     const auto logits = model.forward({input})[0][0][seen - 1].to(at::kDouble);
+    if (!logits.isfinite().all().item<bool>())
+      throw base::NonFiniteError(base::text_of("the model's outputs are not finite after ", tokens.size(),
+                                               " tokens; its weights are damaged or the training diverged"));
     if (request.temperature <= 0) {
       tokens.push_back(logits.argmax().item<int64_t>());
       continue;

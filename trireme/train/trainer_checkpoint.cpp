@@ -66,9 +66,24 @@ void settle_schedule(const base::Json& saved, spec::Config& config, std::vector<
   if (!asked) config.scheduler->total_num_steps = total;
 }
 
+// Another model cannot take these weights: say which key differs rather than which tensor.
+void refuse_another_model(const base::Json& saved, const spec::Config& config, const std::string& folder) {
+  const auto now = spec::resolved(config);
+  const auto *before = find(saved, {"model"}), *after = find(now, {"model"});
+  if (!before || !after || !after->is_object()) return;
+  for (const auto& [key, value] : after->items())
+    if (const auto* old = find(*before, {key.c_str()}); old && *old != value)
+      throw base::DataError(base::text_of("model.", key, " is ", value.dump(), ", checkpoint ", folder,
+                                          " was made with ", old->dump(), "; set it back, or start a new run"));
+}
+
 void note_changed_options(const base::Json& saved, const spec::Config& config, std::vector<std::string>& notes) {
   const auto now = spec::resolved(config);
   for (const char* block : {"optimizer", "scheduler"}) {
+    const auto *was = find(saved, {block, "type"}), *is = find(now, {block, "type"});
+    if (was && is && *was != *is)
+      notes.push_back(base::text_of("warning: the checkpoint was made with ", block, " ", was->dump(),
+                                    ", this run uses ", is->dump(), "; state that it does not have starts anew"));
     const auto *before = find(saved, {block, "params"}), *after = find(now, {block, "params"});
     if (!before || !after) continue;
     for (const auto& [key, value] : after->items())
@@ -122,6 +137,10 @@ void Trainer::load(const std::string& checkpoint_folder) {
     return state.at(key).get<int64_t>();
   };
   const auto updates = counter("updates"), samples_consumed = counter("samples_consumed"), ranks = counter("ranks");
+  if (updates != saved.step())
+    throw base::DataError(base::text_of("checkpoint ", checkpoint_folder, " is of step ", saved.step(),
+                                        ", its state of step ", updates, "; it was changed, take another"));
+  refuse_another_model(state.at("config"), config_, checkpoint_folder);
   const auto tensors = weights_and_state(parts_);
   for (const auto& tensor : tensors) saved.check(tensor);
   for (const auto& buffer : parts_.model->buffers()) {
