@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_export.py: Hugging Face's transformers loads an export and computes what Trireme computes.
 
-Needs torch and transformers; .ci/run installs them and calls it. Trains a tiny GPT-2 on 2 ranks, then compares the
+Needs torch and transformers; `.ci/run all` installs them and calls it. Trains a tiny GPT-2 on 2 ranks, then compares the
 loss of `trireme eval` with transformers' on single windows of the text, so that no error hides in a mean.
 """
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """train_king_james.py | --self-test
 
-`make train` as a newcomer meets it; .ci/run calls it (about five minutes on 2 cores). Checks that
+`make train` as a newcomer meets it; `.ci/run all` calls it (about five minutes on 2 cores). Checks that
 - it ends well, with a validation loss below 1.75 nats a byte,
 - at least 70 % of the words of its sample occur in the text, and no 20 words in a row are copied from it,
 - run again it trains at once (the seconds are printed), and Ctrl-C then ends it with 130 and leaves a checkpoint.
