@@ -129,3 +129,8 @@ kill -STOP "$(pgrep -f "trireme-rank train .* --out stopped" | head -1)"
 code=0; wait $pid || code=$?
 [ $code -ne 0 ] && [ $code -ne 124 ] || fail "a stopped rank 0: exit $code, $(tail -3 log)"
 grep -q "timed out after 3000 ms" log || fail "$(tail -3 log)"
+
+# a pipe in the place of a manifest is not waited for
+rm retry/checkpoints/*/manifest.json && mkfifo "$(echo retry/checkpoints/step_*)/manifest.json"
+code=0; timeout 10 "$build/trireme" eval retry/checkpoints/step_* --data text.txt >log 2>&1 || code=$?
+[ $code = 1 ] && grep -q "not a regular file" log || fail "a pipe as manifest: exit $code, $(cat log)"

@@ -141,6 +141,11 @@ std::string read_file(const std::string& path, uint64_t limit) {
   }
 }
 
+std::string read_regular_file(const std::string& path) {
+  const InputFile regular(path);
+  return read_file(path);
+}
+
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   static std::atomic<uint64_t> counter{0};
   do {

@@ -54,6 +54,9 @@ class MappedFile {
 /// The whole content, also of a pipe. DataError if it is missing, a directory, unreadable or larger than `limit` bytes.
 std::string read_file(const std::string& path, uint64_t limit = uint64_t{1} << 30);
 
+/// The same of a regular file only: a pipe in its place would be waited for without end.
+std::string read_regular_file(const std::string& path);
+
 /// A file that appears under its name only when it is complete: written beside it, synced and renamed by commit().
 /// Without commit() nothing is left behind. SystemError with errno's words if anything fails.
 class AtomicFile {

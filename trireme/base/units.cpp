@@ -64,7 +64,7 @@ int64_t parse(std::string_view text, std::span<const Unit> units, int64_t defaul
   int64_t factor = unit.empty() ? default_factor : 0;
   for (const Unit& known : units)
     if (unit == known.name) factor = known.factor;
-  if (factor == 0) refuse("its unit is unknown");
+  if (factor == 0) refuse(unit.empty() ? "it has no unit" : "its unit is unknown");
 
   int64_t result = 0;
   if (number.find('.') == std::string_view::npos) {
@@ -100,7 +100,7 @@ int64_t parse_bytes(std::string_view text) {
 }
 
 std::chrono::nanoseconds parse_duration(std::string_view text) {
-  return std::chrono::nanoseconds(parse(text, kTimeUnits, 1'000'000'000, "a time", "250ms, 30s, 10min or 1.5h"));
+  return std::chrono::nanoseconds(parse(text, kTimeUnits, 0, "a time", "250ms, 30s, 10min or 1.5h"));
 }
 
 std::string format_bytes(int64_t bytes) {

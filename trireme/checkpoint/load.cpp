@@ -56,7 +56,7 @@ bool touch(const std::vector<Region>& a, const std::vector<Region>& b) {
 
 base::Json read_state(const std::string& path) {
   try {
-    return base::parse_json(base::read_file(path), path, base::JsonComments::Refused);
+    return base::parse_json(base::read_regular_file(path), path, base::JsonComments::Refused);
   } catch (const base::ConfigError& error) {
     throw DataError(error.what());
   }
@@ -66,7 +66,7 @@ base::Json read_state(const std::string& path) {
 
 Checkpoint::Checkpoint(const std::string& folder) : folder_(folder) {
   const std::string path = folder + "/" + manifest_name;
-  manifest_ = parse_manifest(base::read_file(path), path);
+  manifest_ = parse_manifest(base::read_regular_file(path), path);
   for (const StoredFile& file : manifest_.files) check_file(folder, file, {manifest_.step, manifest_.run_id});
   state_ = read_state(folder + "/" + state_name);
   for (size_t i = 0; i < manifest_.tensors.size(); ++i) index_.emplace(manifest_.tensors[i].info.name, i);

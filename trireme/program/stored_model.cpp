@@ -94,7 +94,7 @@ StoredModel open_checkpoint(const std::string& folder, const JobFactory& job) {
 
 StoredModel open_export(const std::string& folder) {
   const auto config = folder + "/config.json";
-  const auto gpt2 = spec::gpt2_from_huggingface(base::parse_json(base::read_file(config), config), config);
+  const auto gpt2 = spec::gpt2_from_huggingface(base::parse_json(base::read_regular_file(config), config), config);
   auto stored = built(model::model_only(gpt2), gpt2);
   load_export(folder + "/model.safetensors", *stored.model);
   return stored;

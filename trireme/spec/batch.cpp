@@ -27,7 +27,8 @@ std::string all_four(const BatchSizes& given, int64_t data_ranks) {
 /// The multiples of `unit` on both sides of `value`.
 std::string neighbours(int64_t value, int64_t unit) {
   const int64_t below = value / unit * unit;
-  return below == 0 ? text_of(unit) : text_of(below, " or ", below + unit);
+  if (below == 0) return text_of(unit);
+  return below + unit > largest_batch ? text_of(below) : text_of(below, " or ", below + unit);
 }
 
 /// train_batch_size must be a multiple of `unit`, the product that `factors` writes out.

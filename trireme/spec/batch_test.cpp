@@ -40,6 +40,12 @@ TEST(ConfigCases, B122_batch_triple) {
   EXPECT_EQ(good({64, 4, 4}, 8 / 2), (BatchSizes{64, 4, 4}));
 }
 
+TEST(Batch, nearest_stays_below_the_largest) {
+  const std::string text = bad({2147483647, 0, 0}, 2);
+  EXPECT_NE(text.find("nearest legal train_batch_size: 2147483646"), std::string::npos) << text;
+  EXPECT_EQ(text.find("2147483648"), std::string::npos) << text;
+}
+
 TEST(Batch, says_what_is_missing) {
   EXPECT_NE(bad({0, 0, 0}, 2).find("either train_batch_size or train_micro_batch_size_per_gpu"), std::string::npos);
   EXPECT_NE(bad({0, 0, 4}, 2).find("gradient_accumulation_steps 4, data-parallel ranks 2"), std::string::npos);

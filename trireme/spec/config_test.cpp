@@ -311,7 +311,8 @@ TEST(ConfigCases, B130_command_line_and_file) {
       folder.file("a.json", R"({"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 8})");
   const Config differs = load_config({{file}, {"gradient_accumulation_steps=4"}}, 1);
   EXPECT_EQ(differs.gradient_accumulation_steps, 4);
-  EXPECT_TRUE(contains(notes(differs), "the command line overrides gradient_accumulation_steps: 8 becomes 4")) << notes(differs);
+  EXPECT_TRUE(contains(notes(differs), "the command line overrides gradient_accumulation_steps: 8 becomes 4"))
+      << notes(differs);
   const Config same = load_config({{file}, {"gradient_accumulation_steps=8", "optimizer.params.lr=0.5"}}, 1);
   EXPECT_FALSE(contains(notes(same), "overrides")) << notes(same);
   EXPECT_EQ(same.optimizer.lr, 0.5);

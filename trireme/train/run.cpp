@@ -122,7 +122,6 @@ class Run {
   }
 
   int execute() {
-    const StopSignal signal;
     const auto& config = trainer_.config();
     if (trainer_.updates() >= steps_) {
       if (first())
@@ -132,7 +131,7 @@ class Run {
     bool stop = false;
     int64_t saved_at = folder_.checkpoint ? trainer_.updates() : -1;
     for (int64_t skipped = 0; trainer_.updates() < steps_ && !stop;) {
-      const auto result = one_step(signal.requested());
+      const auto result = one_step(signal_.requested());
       stop = result.stop;
       skipped = result.skipped ? skipped + 1 : 0;
       if (skipped > 1000) throw base::DataError("1000 steps in a row had no valid item; check the data's targets");
@@ -150,7 +149,7 @@ class Run {
       }
     }
     if (saved_at != trainer_.updates()) trainer_.save(folder_.path);
-    if (stop && trainer_.updates() < steps_) return interrupted(signal.received());
+    if (stop && trainer_.updates() < steps_) return interrupted(signal_.received());
     finish();
     return 0;
   }
@@ -255,6 +254,7 @@ class Run {
                                   "/loss.svg"));
   }
 
+  const StopSignal signal_;  // first: who stops the start gets one step, saved
   const RunRequest& request_;
   comm::World world_;
   Trainer trainer_;
