@@ -168,9 +168,8 @@ void GroupState::explain(const std::string& what, std::chrono::milliseconds limi
   text = text.substr(0, text.find('\n'));
   const auto says = [&](const char* words) { return text.find(words) != std::string::npos; };
   if (!says("imed out") && !says("timeout")) {
-    for (const char* loss :
-         {"Connection reset by peer", "Connection closed by peer", "Broken pipe", "onnection", "EOF"})
-      if (says(loss)) throw base::PeerLostError(what + " failed: a peer ended or its connection broke");
+    if (says("onnection") || says("Broken pipe") || says("EOF"))
+      throw base::PeerLostError(what + " failed: a peer ended or its connection broke");
     throw base::CommError(base::text_of(what, " failed: ", text));
   }
   const auto timed_out_text = base::text_of(what, " timed out after ", limit.count(), " ms");
