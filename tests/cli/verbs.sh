@@ -43,3 +43,9 @@ python3 -c 'import json; r = json.load(open("tokens.json")); assert r["tokens"] 
 cp tokens/summary.json before.json
 train c.json --data tokens.u16 --set data.format=uint16 --steps 1 --out tokens --resume >log
 cmp before.json tokens/summary.json && grep -q "already" log || fail "$(cat log)"
+# one that was lengthened and killed before its summary still gets it, and its export
+sed -i 's/"steps": 1\b/"steps": 7/' tokens/summary.json
+mv tokens/export/model.safetensors before.safetensors
+train c.json --data tokens.u16 --set data.format=uint16 --steps 1 --out tokens --resume >log
+python3 -c 'import json; assert json.load(open("tokens/summary.json"))["steps"] == 1'
+cmp before.safetensors tokens/export/model.safetensors || fail "$(cat log)"

@@ -68,12 +68,16 @@ StepSamples step_samples(const SampleOrder& order, int64_t samples_consumed) {
   return step;
 }
 
-Rows rows_of(const BatchSplit& split, int64_t micro_index, int64_t n) {
+int64_t first_row_of(const BatchSplit& split, int64_t micro_index) {
   TRIREME_CHECK(split.micro_batch > 0 && split.ranks > 0, "micro_batch ", split.micro_batch, " ranks ", split.ranks);
   TRIREME_CHECK(split.rank >= 0 && split.rank < split.ranks, "rank ", split.rank, " ranks ", split.ranks);
   TRIREME_CHECK(micro_index >= 0 && micro_index < split.accumulation, "micro-batch ", micro_index, " of ",
                 split.accumulation);
-  const int64_t begin = (micro_index * split.ranks + split.rank) * split.micro_batch;
+  return (micro_index * split.ranks + split.rank) * split.micro_batch;
+}
+
+Rows rows_of(const BatchSplit& split, int64_t micro_index, int64_t n) {
+  const int64_t begin = first_row_of(split, micro_index);
   return {std::min(begin, n), std::min(begin + split.micro_batch, n)};
 }
 

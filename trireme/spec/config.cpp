@@ -131,7 +131,7 @@ Config config_from_json(const Json& merged, int world_size, const ModelReader& m
   resolve_degrees(draft);
   resolve_batch_sizes(draft, given, world_size, violations);
   resolve_optimizer(draft, given, violations);
-  resolve_scheduler(draft, given, has_scheduler, violations);
+  if (has_scheduler) resolve_scheduler(draft, given, *scheduler, violations);
   read_model(merged, models, config, violations);
   preflight(config, world_size, {}, violations);
   violations.throw_if_any();

@@ -294,6 +294,8 @@ TEST(ConfigCases, B128_nothing_is_accepted_without_effect) {
   EXPECT_WRONG(R"("scheduler": {})", "scheduler.type: is missing");
   EXPECT_WRONG(R"("scheduler": {"scale_lr_with_batch": {"rule": "sqrt"}})",
                "scheduler.scale_lr_with_batch.reference_batch: is missing");
+  EXPECT_WRONG(R"("scheduler": {"scale_lr_with_batch": {}})",
+               "scheduler.scale_lr_with_batch.reference_batch: is missing");
 }
 
 TEST(ConfigCases, B129_unknown_optimizers) {

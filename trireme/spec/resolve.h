@@ -9,8 +9,8 @@ namespace trireme::spec {
 
 void resolve_optimizer(Draft& draft, const Given& given, base::Violations& violations);
 
-/// Needs the optimizer. Puts Config::scheduler in if the file has the block.
-void resolve_scheduler(Draft& draft, const Given& given, bool block_given, base::Violations& violations);
+/// Needs the optimizer. `block`: what the file says under "scheduler". Puts Config::scheduler in.
+void resolve_scheduler(Draft& draft, const Given& given, const base::Json& block, base::Violations& violations);
 
 /// The number as it would be written in JSON: shortest text that reads back.
 std::string written(double value);

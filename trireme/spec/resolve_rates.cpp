@@ -90,25 +90,24 @@ void check_warmup(Draft& draft, std::vector<std::string>& notes) {
 
 }  // namespace
 
-void resolve_scheduler(Draft& draft, const Given& given, bool block_given, base::Violations& violations) {
-  if (!block_given) return;
+void resolve_scheduler(Draft& draft, const Given& given, const base::Json& block, base::Violations& violations) {
   std::vector<std::string>& notes = draft.config.notes;
   SchedulerConfig& scheduler = draft.scheduler;
   scheduler.warmup_type = draft.warmup_type == "log" ? SchedulerConfig::Warmup::Log : SchedulerConfig::Warmup::Linear;
   const std::string scale_block = "scheduler.scale_lr_with_batch";
-  const bool rule_given = given.has(scale_block + ".rule");
+  const bool scale_given = block.contains("scale_lr_with_batch");
   if (given.has(scale_block + ".reference_batch")) {
     draft.scale.rule = draft.scale_rule == "linear" ? ScaleLr::Rule::Linear
                        : draft.scale_rule == "sqrt" ? ScaleLr::Rule::Sqrt
                                                     : ScaleLr::Rule::None;
     scheduler.scale = draft.scale;
-    if (!rule_given) notes.push_back("scale_lr_with_batch.rule not given: linear");
-  } else if (rule_given) {
+    if (!given.has(scale_block + ".rule")) notes.push_back("scale_lr_with_batch.rule not given: linear");
+  } else if (scale_given) {
     violations.add(scale_block + ".reference_batch",
                    "is missing; it is the batch that the rates of the file are meant for");
   }
   if (given.wrong.count("scheduler.type") == 0) {
-    if (!given.has("scheduler.type") && !scheduler.scale && !rule_given) {
+    if (!given.has("scheduler.type") && !scale_given) {
       violations.add("scheduler.type",
                      text_of("is missing; one of ", listed(find_key(config_keys(), "scheduler.type")->choices)));
     }

@@ -126,7 +126,7 @@ class Run {
     if (trainer_.updates() >= steps_) {
       if (first())
         progress_->line(base::text_of("the checkpoint is at step ", trainer_.updates(), " already, of ", steps_));
-      if (std::filesystem::exists(folder_.path + "/summary.json")) return 0;
+      if (already_finished()) return 0;
     }
     bool stop = false;
     int64_t saved_at = folder_.checkpoint ? trainer_.updates() : -1;
@@ -190,6 +190,18 @@ class Run {
     metrics_->write(evaluation_line(trainer_.updates(), evaluation));
     progress_->line(base::text_of("step ", trainer_.updates(), "  validation loss ", evaluation.loss(), " over ",
                                   evaluation.items, " items"));
+  }
+
+  // Whether the summary, written last, is of this checkpoint and not of a shorter run that went on from it.
+  bool already_finished() const {
+    std::string finished;
+    comm::together(world_.all(), [&] {
+      const auto path = folder_.path + "/summary.json";
+      if (!first() || !std::filesystem::exists(path)) return;
+      const auto summary = base::Json::parse(base::read_file(path), nullptr, false);
+      if (summary.is_object() && summary.value("steps", base::Json()) == trainer_.updates()) finished = "yes";
+    });
+    return !comm::broadcast_string(world_.all(), finished).empty();
   }
 
   int interrupted(int signal) {

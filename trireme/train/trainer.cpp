@@ -93,9 +93,9 @@ void Trainer::check_batches(const data::StepBatches& batches) const {
 }
 
 layers::LossSum Trainer::forward(const data::StepBatches& batches, size_t micro_batch) {
-  // the row of the global batch that is this micro-batch's first
-  const auto first_row = (static_cast<int64_t>(micro_batch) * parts_.data_ranks.size() + parts_.data_ranks.rank()) *
-                         config_.micro_batch_size;
+  const data::BatchSplit split = {config_.micro_batch_size, config_.gradient_accumulation_steps,
+                                  parts_.data_ranks.size(), parts_.data_ranks.rank()};
+  const auto first_row = data::first_row_of(split, static_cast<int64_t>(micro_batch));
   const layers::ForwardScope scope({static_cast<uint64_t>(config_.training.seed), updates_, first_row, true});
   const auto& batch = batches.micro_batches[micro_batch];
   auto loss = job_.loss(parts_.model->forward(batch.inputs), batch);
