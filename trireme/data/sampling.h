@@ -61,8 +61,8 @@ struct BatchSplit {
   int rank = 0;
 };
 
-/// The row of the global batch at which the rank's micro-batch `micro_index` starts, whether or not the step has so many:
-/// (micro_index * ranks + rank) * micro_batch.
+/// The row of the global batch at which the rank's micro-batch `micro_index` starts, whether or not the step has so
+/// many: (micro_index * ranks + rank) * micro_batch.
 int64_t first_row_of(const BatchSplit& split, int64_t micro_index);
 
 /// The rows of a step's `n` samples that the rank takes in micro-batch `micro_index`: micro_batch of them from
