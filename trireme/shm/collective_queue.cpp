@@ -27,6 +27,18 @@ uint64_t slots_free_until(const Group& group) {
   return least + kSlots;
 }
 
+// an inline area once every rank is done with the collective that used it
+uint64_t inline_free_until(const Group& group) {
+  uint64_t least = UINT64_MAX;
+  for (const Member& member : group.members) least = std::min(least, member.block->progress.load() >> kStepBits);
+  return least + kInlineSlots;
+}
+
+bool goes_inline(const Collective& collective) {
+  return collective.method.algorithm == Algorithm::Inline && collective.shared_bytes <= kInlineBytes &&
+         !collective.in_arena;
+}
+
 // all ranks that have entered, those with the same call together
 [[noreturn]] void throw_mismatch(uint64_t sequence, const Group& group) {
   std::map<std::string, std::vector<int>> callers;
@@ -48,9 +60,11 @@ uint64_t slots_free_until(const Group& group) {
 uint64_t CollectiveQueue::post(Collective collective, const Group& group) {
   const auto size = static_cast<size_t>(group.size);
   collective.sequence = next_++;
-  collective.shared.assign(size, nullptr);
-  collective.entered.assign(size, false);
-  collective.taken.assign(size, false);
+  if (!spare_.empty()) {
+    collective.parts = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  collective.parts.assign(size, Part{});
   queue_.push_back(std::move(collective));
   return next_ - 1;
 }
@@ -60,6 +74,7 @@ bool CollectiveQueue::advance(Group& group) {
   moved |= compare(group);
   while (!queue_.empty() && shm::advance(queue_.front(), group, moved)) {
     if (queue_.front().bounce != nullptr) group.arena->release(queue_.front().bounce);
+    spare_.push_back(std::move(queue_.front().parts));
     queue_.pop_front();
     --published_;
     publish(group);
@@ -77,6 +92,10 @@ bool CollectiveQueue::may_publish(const Collective& collective, const Group& gro
     slots_until_ = slots_free_until(group);
     if (collective.sequence >= slots_until_) return false;
   }
+  if (goes_inline(collective) && collective.sequence >= inline_until_) {
+    inline_until_ = inline_free_until(group);
+    if (collective.sequence >= inline_until_) return false;
+  }
   if (&collective == &queue_.front()) return true;
   if (collective.peers_write) return false;
   return std::none_of(queue_.begin(), queue_.end(), [&](const Collective& earlier) {
@@ -85,22 +104,50 @@ bool CollectiveQueue::may_publish(const Collective& collective, const Group& gro
   });
 }
 
+bool CollectiveQueue::peers_read_private(const Group& group) {
+  if (!peers_read_private_) {
+    peers_read_private_ = std::all_of(group.members.begin(), group.members.end(),
+                                      [](const Member& member) { return member.block->reads_private.load(); });
+  }
+  return peers_read_private_;
+}
+
+// Decides where the peers find this rank's bytes, copies them there if it is elsewhere, and returns the place.
+std::byte* CollectiveQueue::place(Collective& collective, Group& group) {
+  const uint64_t bytes = collective.shared_bytes;
+  auto* in = const_cast<std::byte*>(collective.in);
+  if (bytes == 0) {
+    collective.where = Where::Nowhere;
+    return in;
+  }
+  if (goes_inline(collective)) {
+    collective.where = Where::Inline;
+    std::byte* area = group.own->inline_area(collective.sequence);
+    std::memcpy(area, in, bytes);
+    return area;
+  }
+  collective.where = Where::Arena;
+  if (!collective.copy_input) {
+    if (group.arena->contains(in, bytes)) return in;
+    if (!collective.in_arena && bytes > group.table.copied_up_to_bytes && peers_read_private(group)) {
+      collective.where = Where::Private;
+      return in;
+    }
+  }
+  collective.bounce = group.arena->allocate(bytes);
+  std::memcpy(collective.bounce, in, bytes);
+  return collective.bounce;
+}
+
 bool CollectiveQueue::publish(Group& group) {
   bool any = false;
   for (; published_ < queue_.size() && may_publish(queue_[published_], group); ++published_) {
     Collective& collective = queue_[published_];
-    const std::byte* shared = collective.in;
-    const bool in_arena = group.arena->contains(collective.in, collective.shared_bytes);
-    if (collective.shared_bytes > 0 && (!in_arena || collective.copy_input)) {
-      collective.bounce = group.arena->allocate(collective.shared_bytes);
-      std::memcpy(collective.bounce, collective.in, collective.shared_bytes);
-      shared = collective.bounce;
-    }
+    std::byte* mine = place(collective, group);
     const uint64_t sequence = collective.sequence;
-    std::byte* mine = const_cast<std::byte*>(shared);
     collective.published = true;
-    collective.entered[group.rank] = true;
-    collective.shared[group.rank] = mine;
+    collective.any_private |= collective.where == Where::Private;
+    collective.parts[group.rank] = {.entered = true, .memory = mine};
 
     Slot& slot = group.own->slot(sequence);
     slot.operation = collective.call.operation;
@@ -108,12 +155,15 @@ bool CollectiveQueue::publish(Group& group) {
     slot.reduce_op = collective.call.reduce_op;
     slot.root = collective.call.root;
     slot.count = collective.call.count;
-    slot.offset = collective.shared_bytes > 0 ? group.arena->offset_of(mine) : 0;
+    slot.where = collective.where;
+    slot.offset = collective.where == Where::Arena     ? group.arena->offset_of(mine)
+                  : collective.where == Where::Private ? reinterpret_cast<uintptr_t>(mine)
+                                                       : 0;
     std::memset(slot.label, 0, sizeof slot.label);
     std::memcpy(slot.label, collective.call.label.data(), collective.call.label.size());
     if (!collective.to_peer.empty()) {
       std::copy(collective.to_peer.begin(), collective.to_peer.end(), group.own->parts(sequence));
-      for (int rank = 0; rank < group.rank; ++rank) collective.shared[group.rank] += collective.to_peer[rank];
+      for (int rank = 0; rank < group.rank; ++rank) collective.parts[group.rank].memory += collective.to_peer[rank];
     }
     slot.stamp.store(sequence);
     group.ring_all();
@@ -153,11 +203,31 @@ bool CollectiveQueue::compare(Group& group) {
 
 void CollectiveQueue::take_entry(Collective& collective, const Group& group, int peer) const {
   const Member& member = group.members[peer];
-  collective.entered[peer] = true;
-  collective.shared[peer] = member.arena->base() + member.block->slot(collective.sequence).offset;
+  const Slot& slot = member.block->slot(collective.sequence);
+  Part& part = collective.parts[peer];
+  part.entered = true;
+  switch (slot.where) {
+    case Where::Nowhere:
+      // nothing is read there
+      part.memory = member.arena->base();
+      break;
+    case Where::Arena:
+      part.memory = member.arena->base() + slot.offset;
+      break;
+    case Where::Inline:
+      part.memory = member.block->inline_area(collective.sequence);
+      break;
+    case Where::Private:
+      part.address = slot.offset;
+      collective.any_private = true;
+      break;
+  }
   if (collective.from_peer.empty()) return;
   const uint64_t* parts = member.block->parts(collective.sequence);
-  for (int rank = 0; rank < group.rank; ++rank) collective.shared[peer] += parts[rank];
+  for (int rank = 0; rank < group.rank; ++rank) {
+    if (part.memory != nullptr) part.memory += parts[rank];
+    part.address += parts[rank];
+  }
   if (parts[group.rank] != collective.from_peer[peer]) {
     throw base::CommError(base::text_of("the ranks of group \"", group.name, "\" disagree at seq ", collective.sequence,
                                         ": ", group.name_of_rank(peer), " all_to_all sends ", parts[group.rank],
@@ -174,7 +244,10 @@ std::vector<int> CollectiveQueue::awaited(const Group& group) const {
   if (oldest.published) return shm::awaited(oldest, group);
   std::vector<int> peers;
   for (int peer = 0; peer < group.size; ++peer) {
-    if (group.members[peer].block->checked.load() + kSlots <= oldest.sequence) peers.push_back(peer);
+    const ControlBlock& block = *group.members[peer].block;
+    const bool slot_is_free = block.checked.load() + kSlots > oldest.sequence;
+    const bool area_is_free = (block.progress.load() >> kStepBits) + kInlineSlots > oldest.sequence;
+    if (!slot_is_free || (goes_inline(oldest) && !area_is_free)) peers.push_back(peer);
   }
   return peers;
 }

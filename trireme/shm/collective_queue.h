@@ -12,7 +12,8 @@ namespace trireme::shm {
 /// The collectives that this rank has posted and not finished, oldest first. The caller locks.
 class CollectiveQueue {
  public:
-  explicit CollectiveQueue(uint64_t first_sequence) : next_(first_sequence), slots_until_(first_sequence + kSlots) {}
+  explicit CollectiveQueue(uint64_t first_sequence)
+      : next_(first_sequence), slots_until_(first_sequence + kSlots), inline_until_(first_sequence + kInlineSlots) {}
 
   /// Returns the sequence number that it got.
   uint64_t post(Collective collective, const Group& group);
@@ -36,6 +37,8 @@ class CollectiveQueue {
   bool publish(Group& group);
   bool compare(Group& group);
   bool may_publish(const Collective& collective, const Group& group);
+  bool peers_read_private(const Group& group);
+  std::byte* place(Collective& collective, Group& group);
   void take_entry(Collective& collective, const Group& group, int peer) const;
   uint64_t first_sequence() const { return next_ - queue_.size(); }
 
@@ -43,8 +46,12 @@ class CollectiveQueue {
   uint64_t next_;
   size_t published_ = 0;  // of queue_
 
-  // collectives before this one have a free slot; kept because the peers' lines are costly to read
+  // kept because the peers' lines are costly to read: collectives before these have a free slot and inline area
   uint64_t slots_until_;
+  uint64_t inline_until_;
+  bool peers_read_private_ = false;
+
+  std::vector<std::vector<Part>> spare_;  // of finished collectives
 };
 
 }  // namespace trireme::shm

@@ -1,11 +1,13 @@
 #include "trireme/shm/communicator.h"
 
+#include <algorithm>
 #include <charconv>
 #include <numeric>
 #include <utility>
 
 #include "trireme/base/error.h"
 #include "trireme/shm/communicator_state.h"
+#include "trireme/shm/process_memory.h"
 #include "trireme/shm/reduce.h"
 
 namespace trireme::shm {
@@ -74,6 +76,11 @@ Communicator::Communicator(Endpoint own, int rank, const std::vector<std::string
         base::text_of("rank ", rank, " of group \"", group.name, "\" was given another endpoint's address as its own"));
   }
   group.own->checked.store(state_->info.first_sequence);
+  group.own->progress.store(state_->info.first_sequence << kStepBits);
+  group.table = state_->info.table;
+  group.own->reads_private.store(std::all_of(group.members.begin(), group.members.end(), [&](const Member& member) {
+    return member.block == group.own || can_read_process(member.arena->pid(), member.block->address, kControlMagic);
+  }));
 }
 
 Communicator::~Communicator() {
@@ -100,6 +107,12 @@ const GroupInfo& Communicator::info() const {
 }
 const std::shared_ptr<Arena>& Communicator::arena() const {
   return state_->group.arena;
+}
+
+void Communicator::set_table(const AlgorithmTable& table) {
+  std::lock_guard lock(state_->mutex);
+  TRIREME_CHECK(state_->collectives.empty(), "unfinished collectives");
+  state_->group.table = table;
 }
 
 uint64_t Communicator::next_sequence() const {
@@ -191,7 +204,7 @@ Ticket Communicator::reduce(std::byte* data, size_t count, base::DType dtype, Re
   if (rank() == root) {
     collective.out = data;
     collective.out_bytes = collective.shared_bytes;
-    collective.peers_write = true;
+    collective.peers_write = collective.in_arena = true;
   }
   return state_->post(std::move(collective));
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trireme/base/dtype.h"
+#include "trireme/shm/algorithm.h"
 #include "trireme/shm/endpoint.h"
 #include "trireme/shm/operation.h"
 
@@ -28,7 +29,8 @@ struct GroupInfo {
   std::string name;                                             // in every error
   std::vector<int> global_ranks;                                // [group size], the numbers by which errors name a rank
   std::chrono::nanoseconds timeout = std::chrono::minutes(10);  // of each wait() that gives none
-  uint64_t first_sequence = 1;  // number of the first collective, above 0; equal on all ranks
+  uint64_t first_sequence = 1;             // number of the first collective, above 0; equal on all ranks
+  AlgorithmTable table = default_table();  // equal on all ranks
 };
 
 /// What a post returns. Dropping it is legal; the operation goes on, and its error surfaces at the next one.
@@ -103,6 +105,9 @@ class Communicator {
 
   /// Moves what can move.
   void progress();
+
+  /// For the collectives from now on; all ranks set it between the same two. Requires that nothing is unfinished.
+  void set_table(const AlgorithmTable& table);
 
   /// Number of the next collective.
   uint64_t next_sequence() const;

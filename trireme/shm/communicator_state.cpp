@@ -38,6 +38,8 @@ bool Communicator::State::advance() {
   try {
     moved = collectives.advance(group);
     moved |= messages.advance(group);
+  } catch (const base::PeerLostError& error) {
+    fail(Condition::LostPeer, error.what(), group.rank);
   } catch (const base::CommError& error) {
     fail(Condition::Failed, error.what(), group.rank);
   } catch (const base::SystemError& error) {
@@ -111,7 +113,7 @@ std::string Communicator::State::pending_text() const {
 
 std::vector<int> Communicator::State::absentees() const {
   std::vector<int> peers = collectives.awaited(group);
-  std::erase_if(peers, [&](int peer) { return collectives.oldest().entered[peer]; });
+  std::erase_if(peers, [&](int peer) { return collectives.oldest().parts[peer].entered; });
   return peers;
 }
 
@@ -143,6 +145,10 @@ std::string Communicator::State::deadline_text(Ticket ticket, nanoseconds limit)
 Ticket Communicator::State::post(Collective collective) {
   std::lock_guard lock(mutex);
   throw_if_failed();
+  collective.method =
+      group.table.choose(collective.call.operation, std::max(collective.shared_bytes, collective.out_bytes));
+  if (collective.method.algorithm == Algorithm::Push) collective.peers_write = true;
+  if (collective.method.algorithm == Algorithm::Inline) collective.peers_write = collective.in_arena = false;
   const Ticket ticket{collectives.post(std::move(collective), group), false};
   advance();
   return ticket;

@@ -15,6 +15,13 @@ constexpr uint64_t kSlots = 64;         // collectives that a rank may be ahead 
 constexpr uint64_t kMessages = 32;      // sends to one receiver that it can see at a time
 constexpr size_t kLabelBytes = 48;      // with the final 0
 constexpr size_t kFailureBytes = 1024;  // with the final 0
+constexpr uint64_t kInlineSlots = 8;    // inputs that travel in the control block at a time
+constexpr size_t kInlineBytes = 16 << 10;
+constexpr int kStepBits = 12;  // of `progress`
+constexpr uint64_t kMostPieces = (1 << kStepBits) - 2;
+
+/// Where the bytes lie that the peers read or write.
+enum class Where : uint8_t { Nowhere, Arena, Inline, Private };
 
 /// One collective as its rank sees it. `stamp` is its sequence number, stored last: who reads it can read the rest and
 /// the input.
@@ -23,9 +30,10 @@ struct alignas(kLine) Slot {
   Operation operation;
   base::DType dtype;
   ReduceOp reduce_op;
+  Where where;
   int32_t root;
   uint64_t count;   // elements in reductions, else bytes
-  uint64_t offset;  // of what the peers read or write, in this rank's arena
+  uint64_t offset;  // of what the peers read or write: in this rank's arena, or its address if it is private memory
   char label[kLabelBytes];
 };
 
@@ -52,8 +60,8 @@ struct alignas(kLine) ControlBlock {
   /// Ranks that may still look at this block; the owner's memory is free at 0.
   alignas(kLine) std::atomic<uint32_t> users;
 
-  /// (sequence << 2 | step): up to where this rank is. sequence << 2 means that it needs no peer's memory for any
-  /// collective before `sequence`.
+  /// (sequence << kStepBits | step): up to where this rank is. Step 0 means that it needs no peer's memory for any
+  /// collective before `sequence`, step k that k pieces of its slice are ready.
   alignas(kLine) std::atomic<uint64_t> progress;
 
   /// Threads of this rank that sleep on `doorbell`; on a line of its own, as every peer reads it after each store.
@@ -63,13 +71,19 @@ struct alignas(kLine) ControlBlock {
   /// First sequence number whose slots this rank has not compared on all peers: they may overwrite those before.
   alignas(kLine) std::atomic<uint64_t> checked;
 
+  /// Whether this rank can read its peers' private memory (process_vm_readv), and where it lies itself for their try.
+  alignas(kLine) std::atomic<bool> reads_private;
+  uint64_t address;
+
   alignas(kLine) std::atomic<Condition> condition;
   int32_t failure_origin;  // rank of the group that failed first; it and the text are stored before `condition`
   char failure[kFailureBytes];
 
   Slot slots[kSlots];
+  alignas(kLine) std::byte inline_data[kInlineSlots][kInlineBytes];
 
   Slot& slot(uint64_t sequence) { return slots[sequence % kSlots]; }
+  std::byte* inline_area(uint64_t sequence) { return inline_data[sequence % kInlineSlots]; }
 
   /// [group size] all_to_all's bytes to each rank, part of the slot.
   uint64_t* parts(uint64_t sequence) {
@@ -89,7 +103,7 @@ struct alignas(kLine) ControlBlock {
   static size_t bytes(size_t group_size) { return channels_offset(group_size) + group_size * sizeof(Channel); }
 };
 
-constexpr uint64_t kControlMagic = 0x31304c5443727454;
+constexpr uint64_t kControlMagic = 0x32304c5443727454;
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<Condition>::is_always_lock_free);
 static_assert(sizeof(Slot) == kLine && sizeof(Message) == 64);

@@ -16,6 +16,7 @@ Endpoint::Endpoint(std::shared_ptr<Arena> arena, int group_size) : arena_(std::m
   std::memset(block_, 0, bytes);
   auto* control = new (block_) ControlBlock;
   control->magic = kControlMagic;
+  control->address = reinterpret_cast<uintptr_t>(block_);
   control->group_size = static_cast<uint32_t>(group_size);
   control->users.store(control->group_size);
 }

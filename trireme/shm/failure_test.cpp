@@ -163,22 +163,22 @@ TEST(CommCases, B081_absent_and_stalled_are_told_apart) {
     RankThreads ranks(2);
     std::atomic<bool> posted = false, over = false;
     const auto errors = ranks.run([&](int rank, Communicator& communicator) {
-      std::vector<float> data(1000);
+      std::vector<float> data(10000);
       if (rank == 1) {
-        communicator.all_reduce(bytes_of(data), 1000, DType::F32, ReduceOp::Sum);
+        communicator.all_reduce(bytes_of(data), 10000, DType::F32, ReduceOp::Sum);
         posted = true;
         while (!over) std::this_thread::sleep_for(1ms);
         return;
       }
       while (!posted) std::this_thread::sleep_for(1ms);
       try {
-        communicator.wait(communicator.all_reduce(bytes_of(data), 1000, DType::F32, ReduceOp::Sum), 100ms);
+        communicator.wait(communicator.all_reduce(bytes_of(data), 10000, DType::F32, ReduceOp::Sum), 100ms);
       } catch (...) {
         over = true;
         throw;
       }
     });
-    EXPECT_HAS(errors[0], "all awaited ranks entered all_reduce(1000 F32, sum) seq 1");
+    EXPECT_HAS(errors[0], "all awaited ranks entered all_reduce(10000 F32, sum) seq 1");
     EXPECT_HAS(errors[0], "rank 1 did not complete it within 100 ms");
   }
 }
@@ -213,6 +213,7 @@ TEST(Failure, StaysAndReachesTheOthersAtOnce) {
   const auto errors = ranks.run([](int, Communicator& communicator) {
     std::vector<float> data(8);
     communicator.wait(communicator.all_reduce(bytes_of(data), 8, DType::F32, ReduceOp::Sum));
+    communicator.wait(communicator.barrier());
   });
   EXPECT_LT(Clock::now() - start, 2s);
   EXPECT_HAS(errors[0], "did not enter");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/shm/algorithm.h"
 #include "trireme/shm/arena.h"
 #include "trireme/shm/control.h"
 
@@ -29,6 +30,7 @@ struct Group {
   std::shared_ptr<Arena> arena;
   std::vector<Member> members;
   ControlBlock* own = nullptr;
+  AlgorithmTable table;
 
   /// Wakes rank `peer` if it sleeps. To be called after a sequentially consistent store: either this sees the sleeper,
   /// or the sleeper, which announces itself before it looks a last time, sees the store.

@@ -4,8 +4,10 @@
 #include <cstring>
 #include <deque>
 #include <random>
+#include <tuple>
 
 #include "trireme/shm/rank_threads.h"
+#include "trireme/shm/ways_fixture.h"
 
 namespace trireme::shm {
 namespace {
@@ -13,7 +15,7 @@ namespace {
 using base::DType;
 
 constexpr size_t kBuffers = 6;
-constexpr size_t kElements = 240;  // int32 each
+constexpr size_t kElements = 24000;  // int32 each
 
 struct Item {
   Operation operation;
@@ -31,7 +33,8 @@ std::vector<Item> random_items(std::mt19937& random, int ranks, int count) {
   std::vector<Item> items;
   for (int i = 0; i < count; ++i) {
     Item item{kChoice[random() % std::size(kChoice)], random() % kBuffers, random() % kBuffers, 0, 0};
-    item.count = random() % (kElements / static_cast<size_t>(ranks) + 1);
+    const size_t most = kElements / static_cast<size_t>(ranks);
+    item.count = random() % ((random() % 4 == 0 ? most : most / 100) + 1);  // inline ones between large ones
     item.root = static_cast<int>(random() % static_cast<unsigned>(ranks));
     items.push_back(item);
   }
@@ -112,14 +115,19 @@ void apply(const Item& item, std::vector<Memory>& ranks) {
   }
 }
 
-class Stress : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, Stress, ::testing::Values(2, 3, 5));
+class Stress : public ::testing::TestWithParam<std::tuple<int, Way>> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Stress, ::testing::Combine(::testing::Values(2, 3, 5), ::testing::ValuesIn(ways())),
+                         [](const auto& test) {
+                           return std::get<Way>(test.param).name + std::to_string(std::get<int>(test.param));
+                         });
 
 TEST_P(Stress, RandomSequencesPostedAhead) {
-  const int n = GetParam();
-  for (uint32_t seed = 1; seed <= 6; ++seed) {
+  const auto& [n, way] = GetParam();
+  GroupInfo info;
+  info.table = way.table;
+  for (uint32_t seed = 1; seed <= 3; ++seed) {
     std::mt19937 random(seed * 100 + static_cast<uint32_t>(n));
-    const std::vector<Item> items = random_items(random, n, 400);
+    const std::vector<Item> items = random_items(random, n, 300);
     std::vector<Memory> expected(n, Memory(kBuffers, std::vector<int32_t>(kElements)));
     for (Memory& memory : expected) {
       for (auto& buffer : memory) {
@@ -129,7 +137,7 @@ TEST_P(Stress, RandomSequencesPostedAhead) {
     const std::vector<Memory> start = expected;
     for (const Item& item : items) apply(item, expected);
 
-    RankThreads ranks(n);
+    RankThreads ranks(n, info);
     const auto errors = ranks.run([&](int rank, Communicator& communicator) {
       std::vector<std::byte*> buffers;
       Memory ordinary = start[rank];
