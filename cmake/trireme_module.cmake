@@ -1,17 +1,18 @@
-# trireme_module(NAME DEPENDS modules... [TEST_DEPENDS modules...] [LIBRARIES targets...] [TORCH])
+# trireme_module(NAME DEPENDS modules... [TEST_DEPENDS modules...] [LIBRARIES targets...] [WITHOUT files...] [TORCH])
 #
 # One folder = one module = one library `trireme_NAME`. DEPENDS is the only rule of layering: tests/check_includes.py
 # reads it and fails on an #include of a module that is not named here. TEST_DEPENDS: what only the tests include.
-# TORCH: the module includes libtorch's headers. Every *_test.cpp of the folder goes into one program, NAME_test.
+# WITHOUT: files that this build does not have, such as a backend whose library was not found. TORCH: the module includes libtorch's headers. Every *_test.cpp of the folder goes into one program, NAME_test.
 # main.cpp and *_fuzz.cpp are not part of the library.
 set_property(GLOBAL PROPERTY TRIREME_MODULES "")
 
 function(trireme_module name)
-  cmake_parse_arguments(ARG "TORCH" "" "DEPENDS;TEST_DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "" "DEPENDS;TEST_DEPENDS;LIBRARIES;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   file(GLOB tests CONFIGURE_DEPENDS *_test.cpp)
   file(GLOB mains CONFIGURE_DEPENDS main.cpp *_fuzz.cpp)
-  list(REMOVE_ITEM sources ${tests} ${mains})
+  list(TRANSFORM ARG_WITHOUT PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  list(REMOVE_ITEM sources ${tests} ${mains} ${ARG_WITHOUT})
 
   set(library trireme_${name})
   set(scope PUBLIC)

@@ -46,7 +46,7 @@ double number(const std::string& flag, const std::string& text, double lowest, d
   return value;
 }
 
-void add_flags(CLI::App& app, CommandLine& c, NumberTexts& n) {
+void add_flags(CLI::App& app, CommandLine& c, NumberTexts& n, BenchTexts& bench) {
   const auto text = [&](const char* name, std::string& into, const char* type, const char* help) {
     return app.add_option(name, into, help)->type_name(type);
   };
@@ -107,6 +107,19 @@ void add_flags(CLI::App& app, CommandLine& c, NumberTexts& n) {
       text("--seed", n.seed, "S", "of the random choices (1234)");
       text("--threads", n.threads, "N", "threads (cores, or OMP_NUM_THREADS)");
       break;
+    case Verb::Bench:
+      app.add_option("WHAT", bench.what, "comm: collectives and messages among the ranks")->type_name("")->required();
+      text("--ops", bench.ops, "LIST",
+           "all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, send_recv, barrier (the first "
+           "three)");
+      text("--sizes", bench.sizes, "LIST", "of the full buffer (1KiB,64KiB,1MiB,16MiB,64MiB)");
+      text("--ranks", n.ranks, "N", "processes on this host (2)");
+      text("--against", bench.against, "LIST", "opponents in the same run: mpi, gloo (none)");
+      text("--memory", bench.memory, "KIND", "arena: memory that all ranks map; private: ordinary memory (arena)");
+      text("--dtype", bench.dtype, "TYPE", "fp32, fp16, bf16 (fp32)");
+      app.add_flag("--table", c.bench.table, "print the table of algorithms for this machine and measure nothing else");
+      app.add_flag("--json", c.json, "print one JSON document, alone on stdout");
+      break;
     case Verb::Help:
       break;
   }
@@ -161,7 +174,7 @@ const VerbHelp& find_verb(const std::string& name) {
   const char* kind = name.starts_with('-') ? "unknown flag " : "unknown verb ";
   const std::string nearest = base::did_you_mean(name, known);
   throw UsageError(text_of(kind, base::quoted(name),
-                           nearest.empty() ? "; train, launch, check, prove, eval, sample are known" : nearest));
+                           nearest.empty() ? "; train, launch, check, prove, eval, sample, bench are known" : nearest));
 }
 
 // Everything behind "--", or behind the first word that is no flag, is the program of `launch` and its arguments.
@@ -207,7 +220,8 @@ CommandLine parse_command_line(int argc, char** argv, const std::string& program
                 program_name, " ", help.example));
   }
   NumberTexts numbers;
-  add_flags(app, c, numbers);
+  BenchTexts bench;
+  add_flags(app, c, numbers, bench);
 
   std::vector<std::string> rest(c.arguments.begin() + 1, c.arguments.end());
   if (c.verb == Verb::Launch) c.command = take_command(rest);
@@ -236,6 +250,11 @@ CommandLine parse_command_line(int argc, char** argv, const std::string& program
     throw UsageError(text_of(help.name, " takes one folder, not also ", base::quoted(c.files[1])));
   }
   read_numbers(numbers, c);
+  if (c.verb == Verb::Bench) {
+    const bool table = c.bench.table;
+    c.bench = parse_bench(bench);
+    c.bench.table = table;
+  }
   if (c.resume && c.overwrite) throw UsageError("--resume and --overwrite exclude each other");
   return c;
 }

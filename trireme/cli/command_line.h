@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "trireme/cli/bench_request.h"
 #include "trireme/spec/config.h"
 
 // What was typed, as data. Also the command line of any program made with trireme::run().
 namespace trireme::cli {
 
-enum class Verb { Help, Train, Launch, Check, Prove, Eval, Sample };
+enum class Verb { Help, Train, Launch, Check, Prove, Eval, Sample, Bench };
 
 struct CommandLine {
   Verb verb = Verb::Help;
@@ -34,6 +35,8 @@ struct CommandLine {
   int64_t length = 256;
   double temperature = 0.8;
   int64_t seed = 1234;
+
+  BenchRequest bench;
 
   std::vector<std::string> command;  ///< launch: program and arguments
   bool bind = true;

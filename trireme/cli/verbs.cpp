@@ -10,6 +10,7 @@
 #include "trireme/base/error.h"
 #include "trireme/base/file.h"
 #include "trireme/base/violations.h"
+#include "trireme/launch/cores.h"
 #include "trireme/launch/environment.h"
 #include "trireme/launch/launch.h"
 #include "trireme/launch/start_rank.h"
@@ -105,6 +106,32 @@ int check(const CommandLine& command, const std::optional<spec::ModelReader>& ow
   return 0;
 }
 
+// Beside MPI the ranks are started by mpirun, whose variables they read as any program's.
+int bench(const CommandLine& command, const std::string& rank_program) {
+  const int ranks = command.ranks.value_or(2);
+  if (ranks < 2) throw base::UsageError(text_of("--ranks ", ranks, " leaves nothing to exchange; use 2 or more"));
+  if (command.bench.against_mpi) {
+    const bool spare_cores = ranks <= launch::usable_cores();
+    std::vector<std::string> mpirun = {"mpirun", "-n", std::to_string(ranks)};
+    for (const char* flag : {"--allow-run-as-root", "--bind-to", spare_cores ? "core" : "none"})
+      mpirun.emplace_back(flag);
+    if (!spare_cores) mpirun.emplace_back("--oversubscribe");
+    for (const std::string& word : rank_command(command, rank_program)) mpirun.push_back(word);
+    try {
+      launch::become(mpirun, {});
+    } catch (const launch::StartError&) {
+      throw base::SystemError(
+          "--against mpi needs mpirun, which is not in PATH; install OpenMPI (Debian: openmpi-bin), or leave mpi out");
+    }
+  }
+  launch::LaunchSpec spec;
+  spec.ranks = ranks;
+  spec.command = rank_command(command, rank_program);
+  spec.threads = 1;
+  spec.prefix_output = false;
+  return launch::launch(spec);
+}
+
 int launch_program(const CommandLine& command) {
   launch::LaunchSpec spec;
   spec.command = command.command;
@@ -132,6 +159,8 @@ int run_verb(const CommandLine& command, const std::string& rank_program,
       return start_ranks(command, rank_program, 1, own_models);
     case Verb::Prove:
       return start_ranks(command, rank_program, 2, own_models);
+    case Verb::Bench:
+      return bench(command, rank_program);
     case Verb::Eval:
     case Verb::Sample:
       launch::become(rank_command(command, rank_program), {});

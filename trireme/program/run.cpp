@@ -15,6 +15,7 @@
 #include "trireme/cli/guarded.h"
 #include "trireme/cli/verbs.h"
 #include "trireme/comm/world.h"
+#include "trireme/comm_bench/bench_comm.h"
 #include "trireme/launch/environment.h"
 #include "trireme/launch/launch.h"
 #include "trireme/launch/threads.h"
@@ -177,6 +178,12 @@ int run_flavour(int argc, char** argv, const Flavour& flavour) {
       case Verb::Train:
       case Verb::Prove:
         if (const auto place = started_as_rank()) return become_rank(command, flavour, *place);
+        break;
+      case Verb::Bench:
+        if (const auto place = started_as_rank()) {
+          comm_bench::run_bench_comm(command.bench, command.json, *place);
+          return 0;
+        }
         break;
       case Verb::Help:
       case Verb::Check:
