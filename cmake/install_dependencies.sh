@@ -10,7 +10,8 @@ cd "$(dirname "$0")/.."
 exec 9<cmake/install_dependencies.sh && flock 9 # two of these at once take turns
 
 torch=torch==2.13.0
-packages=(g++ cmake ninja-build ccache mold nlohmann-json3-dev libcli11-dev libgtest-dev libxxhash-dev python3 bible-kjv "$@")
+packages=(g++ cmake ninja-build ccache mold nlohmann-json3-dev libcli11-dev libgtest-dev libxxhash-dev libopenmpi-dev openmpi-bin
+  python3 bible-kjv "$@")
 
 say() { echo "$*" >&2; }
 fail() { say "error: $*"; exit 1; }

@@ -18,7 +18,7 @@ from pathlib import Path
 
 TORCH_HEADERS = re.compile(r"^(torch|ATen|c10|caffe2)/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
-KEYWORDS = ("DEPENDS", "TEST_DEPENDS", "LIBRARIES", "TORCH")
+KEYWORDS = ("DEPENDS", "TEST_DEPENDS", "LIBRARIES", "WITHOUT", "TORCH")
 
 
 class Module:

@@ -135,9 +135,33 @@ TEST(CommandLine, wrong_values_are_named) {
 }
 
 TEST(CommandLine, verbs_of_the_design_that_are_not_built) {
-  for (const char* verb : {"plan", "tune", "convert", "bench", "status", "doctor", "report"}) {
+  for (const char* verb : {"plan", "tune", "convert", "status", "doctor", "report"}) {
     EXPECT_EQ(error_of({verb, "x"}), std::string("'") + verb + "' is not built yet");
   }
+}
+
+TEST(CommandLine, bench_comm) {
+  const BenchRequest all = parse({"bench", "comm"}).bench;
+  EXPECT_EQ(all.ops, (std::vector{BenchOp::AllReduce, BenchOp::ReduceScatter, BenchOp::AllGather}));
+  EXPECT_EQ(all.sizes.size(), 5u);
+  EXPECT_FALSE(all.against_mpi || all.against_gloo || all.private_memory || all.table);
+  const CommandLine c = parse({"bench", "comm", "--ops", "send_recv,barrier", "--sizes", "1KiB,2MiB", "--against",
+                               "mpi,gloo", "--memory", "private", "--ranks", "4", "--json"});
+  EXPECT_EQ(c.bench.ops, (std::vector{BenchOp::SendRecv, BenchOp::Barrier}));
+  EXPECT_EQ(c.bench.sizes, (std::vector<int64_t>{1024, 2 << 20}));
+  EXPECT_TRUE(c.bench.against_mpi && c.bench.against_gloo && c.bench.private_memory && c.json);
+  EXPECT_EQ(c.ranks, 4);
+  EXPECT_TRUE(parse({"bench", "comm", "--table"}).bench.table);
+  expect_in(error_of({"bench"}), "WHAT is required");
+  expect_in(error_of({"bench", "com"}), "bench 'com' is not known; did you mean 'comm'?");
+  expect_in(error_of({"bench", "comm", "--ops", "all_reduse"}),
+            "--ops 'all_reduse' is not known; did you mean 'all_reduce'?");
+  expect_in(error_of({"bench", "comm", "--ops", "all_reduce,"}), "--ops 'all_reduce,' has an empty entry");
+  EXPECT_EQ(error_of({"bench", "comm", "--sizes", "1Kob"}), "--sizes '1Kob' is no size; write 64KiB or 1MiB");
+  EXPECT_EQ(error_of({"bench", "comm", "--sizes", "2"}), "--sizes 2 is not in 4 B to 1 TiB");
+  EXPECT_EQ(error_of({"bench", "comm", "--against", "ucx"}), "--against 'ucx' is not known; use mpi, gloo");
+  expect_in(error_of({"bench", "comm", "--dtype", "bf16", "--against", "mpi"}), "--against mpi adds no 16-bit floats");
+  expect_in(error_of({"bench", "comm", "--size", "4"}), "unknown flag '--size' of bench; did you mean '--sizes'?");
 }
 
 TEST(CommandLine, every_verb_has_help_with_an_example) {

@@ -61,28 +61,32 @@ void check_root(const GroupState& group, const char* operation, int root) {
                                         group.ranks.size() - 1));
 }
 
-// Posts one operation: gives it a number, surfaces errors of dropped ones.
-template <class Call>
-Work post(const std::shared_ptr<GroupState>& group, const char* operation, Call&& call) {
-  for (auto& dropped : std::exchange(group->dropped, {})) {
+void surface_dropped(GroupState& group) {
+  for (auto& dropped : std::exchange(group.dropped, {})) {
     if (!dropped.work->isCompleted())
-      group->dropped.push_back(std::move(dropped));
+      group.dropped.push_back(std::move(dropped));
     else if (!dropped.work->isSuccess()) {
       try {
         std::rethrow_exception(dropped.work->exception());
       } catch (...) {
-        group->explain(dropped.what, group->timeout);
+        group.explain(dropped.what, group.timeout);
       }
     }
   }
-  auto what = base::text_of(operation, " ", ++group->sequence, " of group '", group->name, "'");
+}
+
+// Posts one operation: gives it a number, surfaces errors of dropped ones.
+template <class Call>
+Work post(const std::shared_ptr<GroupState>& group, OperationName what, Call&& call) {
+  if (!group->dropped.empty()) surface_dropped(*group);
+  what.sequence = ++group->sequence;
   try {
-    return Work(std::make_unique<PostedWork>(call(*group->backend), group, what));
+    auto work = call(*group->backend);
+    return Work(std::make_unique<PostedWork>(std::move(work), group, std::move(what)));
   } catch (...) {
     group->explain(what, group->timeout);
   }
 }
-
 void copy_unless_same(const at::Tensor& to, const at::Tensor& from) {
   if (to.data_ptr() != from.data_ptr()) at::Tensor(to).view({-1}).copy_(from.reshape({-1}));
 }
@@ -93,8 +97,13 @@ std::vector<at::Tensor> parts(const at::Tensor& whole, int64_t count) {
 
 }  // namespace
 
-PostedWork::PostedWork(c10::intrusive_ptr<c10d::Work> w, std::shared_ptr<GroupState> g, std::string what_text)
-    : work(std::move(w)), group(std::move(g)), what(std::move(what_text)) {}
+PostedWork::PostedWork(c10::intrusive_ptr<c10d::Work> w, std::shared_ptr<GroupState> g, OperationName name)
+    : work(std::move(w)), group(std::move(g)), what(std::move(name)) {}
+
+std::string OperationName::text(const std::string& group) const {
+  const std::string quoted = label.empty() ? "" : " '" + label + "'";
+  return base::text_of(name, quoted, " ", sequence, " of group '", group, "'");
+}
 
 PostedWork::~PostedWork() {
   if (work && !(work->isCompleted() && work->isSuccess())) group->dropped.push_back({std::move(work), std::move(what)});
@@ -208,7 +217,7 @@ c10::intrusive_ptr<c10d::Backend> Group::c10d_backend() const {
 Work Group::all_reduce(const at::Tensor& tensor, ReduceOp op) const {
   check_tensor(*state_, "all_reduce", tensor);
   if (size() == 1) return {};
-  return post(state_, "all_reduce", [&](c10d::Backend& backend) {
+  return post(state_, {"all_reduce"}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> tensors{tensor};
     c10d::AllreduceOptions options;
     options.reduceOp = to_c10d(op);
@@ -222,7 +231,7 @@ Work Group::all_gather_into_tensor(const at::Tensor& output, const at::Tensor& i
   check_tensor(*state_, "all_gather_into_tensor", input);
   check_multiple(*state_, "all_gather_into_tensor", output, input);
   if (size() == 1) return copy_unless_same(output, input), Work();
-  return post(state_, "all_gather", [&](c10d::Backend& backend) {
+  return post(state_, {"all_gather"}, [&](c10d::Backend& backend) {
     auto out = output, in = input;
     c10d::AllgatherOptions options;
     options.timeout = state_->timeout;
@@ -235,7 +244,7 @@ Work Group::reduce_scatter_tensor(const at::Tensor& output, const at::Tensor& in
   check_tensor(*state_, "reduce_scatter_tensor", input);
   check_multiple(*state_, "reduce_scatter_tensor", input, output);
   if (size() == 1) return copy_unless_same(output, input), Work();
-  return post(state_, "reduce_scatter", [&](c10d::Backend& backend) {
+  return post(state_, {"reduce_scatter"}, [&](c10d::Backend& backend) {
     auto out = output, in = input;
     c10d::ReduceScatterOptions options;
     options.reduceOp = to_c10d(op);
@@ -248,7 +257,7 @@ Work Group::broadcast(const at::Tensor& tensor, int root) const {
   check_tensor(*state_, "broadcast", tensor);
   check_root(*state_, "broadcast", root);
   if (size() == 1) return {};
-  return post(state_, "broadcast", [&](c10d::Backend& backend) {
+  return post(state_, {"broadcast"}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> tensors{tensor};
     c10d::BroadcastOptions options;
     options.rootRank = root;
@@ -261,7 +270,7 @@ Work Group::reduce(const at::Tensor& tensor, int root, ReduceOp op) const {
   check_tensor(*state_, "reduce", tensor);
   check_root(*state_, "reduce", root);
   if (size() == 1) return {};
-  return post(state_, "reduce", [&](c10d::Backend& backend) {
+  return post(state_, {"reduce"}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> tensors{tensor};
     c10d::ReduceOptions options;
     options.reduceOp = to_c10d(op);
@@ -279,7 +288,7 @@ Work Group::gather(const at::Tensor& output, const at::Tensor& input, int root) 
     check_multiple(*state_, "gather", output, input);
   }
   if (size() == 1) return copy_unless_same(output, input), Work();
-  return post(state_, "gather", [&](c10d::Backend& backend) {
+  return post(state_, {"gather"}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> in{input};
     std::vector<std::vector<at::Tensor>> out;
     if (rank() == root) out.push_back(parts(output, size()));
@@ -298,7 +307,7 @@ Work Group::scatter(const at::Tensor& output, const at::Tensor& input, int root)
     check_multiple(*state_, "scatter", input, output);
   }
   if (size() == 1) return copy_unless_same(output, input), Work();
-  return post(state_, "scatter", [&](c10d::Backend& backend) {
+  return post(state_, {"scatter"}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> out{output};
     std::vector<std::vector<at::Tensor>> in;
     if (rank() == root) in.push_back(parts(input, size()));
@@ -324,7 +333,7 @@ Work Group::all_to_all_single(const at::Tensor& output, const at::Tensor& input,
   check_splits(output_splits, output, "output");
   check_splits(input_splits, input, "input");
   if (size() == 1) return copy_unless_same(output, input), Work();
-  return post(state_, "all_to_all", [&](c10d::Backend& backend) {
+  return post(state_, {"all_to_all"}, [&](c10d::Backend& backend) {
     auto out = output, in = input;
     c10d::AllToAllOptions options;
     options.timeout = state_->timeout;
@@ -336,7 +345,7 @@ Work Group::send(const at::Tensor& tensor, int to, int tag) const {
   check_tensor(*state_, "send", tensor);
   check_root(*state_, "send", to);
   if (to == rank()) throw base::CommError(base::text_of("send on group '", name(), "' to this rank itself, ", to));
-  return post(state_, "send", [&](c10d::Backend& backend) {
+  return post(state_, {"send"}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> tensors{tensor};
     return backend.send(tensors, to, tag);
   });
@@ -347,7 +356,7 @@ Work Group::recv(const at::Tensor& tensor, int from, int tag) const {
   check_root(*state_, "recv", from);
   if (from == rank())
     throw base::CommError(base::text_of("recv on group '", name(), "' from this rank itself, ", from));
-  return post(state_, "recv", [&](c10d::Backend& backend) {
+  return post(state_, {"recv"}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> tensors{tensor};
     return backend.recv(tensors, from, tag);
   });
@@ -355,8 +364,7 @@ Work Group::recv(const at::Tensor& tensor, int from, int tag) const {
 
 Work Group::barrier(const std::string& label) const {
   if (size() == 1) return {};
-  auto operation = label.empty() ? std::string("barrier") : "barrier '" + label + "'";
-  return post(state_, operation.c_str(), [&](c10d::Backend& backend) {
+  return post(state_, {.name = "barrier", .label = label}, [&](c10d::Backend& backend) {
     if (state_->communicator) return labelled_barrier(state_->communicator, label);
     c10d::BarrierOptions options;
     options.timeout = state_->timeout;

@@ -13,6 +13,16 @@
 
 namespace trireme::comm {
 
+/// An operation's name for errors, whose text is made when it is needed.
+struct OperationName {
+  const char* name = "";
+  uint64_t sequence = 0;
+  std::string label = {};  // of a barrier
+
+  /// "all_reduce 7 of group 'world'", "barrier 'epoch 2' 8 of group 'world'".
+  std::string text(const std::string& group) const;
+};
+
 /// What a Group handle and its Works share.
 struct GroupState {
   std::string name;
@@ -28,25 +38,28 @@ struct GroupState {
 
   struct Dropped {
     c10::intrusive_ptr<c10d::Work> work;
-    std::string what;
+    OperationName what;
   };
   std::vector<Dropped> dropped;  // unfinished Works that nobody holds: their errors surface at the next operation
 
   /// Rethrows the current exception of operation `what`, which could wait for `limit`, as one of base's errors, with
   /// the ranks that did not arrive.
   [[noreturn]] void explain(const std::string& what, std::chrono::milliseconds limit);
+  [[noreturn]] void explain(const OperationName& what, std::chrono::milliseconds limit) {
+    explain(what.text(name), limit);
+  }
 };
 
 /// What a Work holds. Destroyed unfinished, it goes to the group's dropped ones.
 struct PostedWork {
-  PostedWork(c10::intrusive_ptr<c10d::Work> work, std::shared_ptr<GroupState> group, std::string what);
+  PostedWork(c10::intrusive_ptr<c10d::Work> work, std::shared_ptr<GroupState> group, OperationName what);
   ~PostedWork();
   PostedWork(const PostedWork&) = delete;
   PostedWork& operator=(const PostedWork&) = delete;
 
   c10::intrusive_ptr<c10d::Work> work;
   std::shared_ptr<GroupState> group;
-  std::string what;  // "all_reduce 7 of group 'world'"
+  OperationName what;
 };
 
 }  // namespace trireme::comm

@@ -172,6 +172,8 @@ void copy_part(Collective& c, const Group& group, int peer, uint64_t) {
 // ---- the steps -----------------------------------------------------------------------------------------------------
 
 constexpr Step kUntilRead{From::All, Until::Readers};
+// nowhere is a collective done before all have entered, so that every rank learns of a mismatch
+constexpr Step kUntilEntered{From::All, Until::Entered};
 constexpr Step kTellDone{From::Nobody, Until::Entered, nullptr, nullptr, true};
 
 constexpr Step kAllReducePull[] = {
@@ -185,14 +187,15 @@ constexpr Step kAllToAll[] = {{From::All, Until::Entered, copy_part, nullptr, tr
 constexpr Step kBarrier[] = {{From::All, Until::Entered, nullptr, nullptr, true}};
 constexpr Step kReduce[] = {{From::All, Until::Entered, nullptr, reduce_slice_at_root, true},
                             {From::All, Until::Done, nullptr, copy_result_at_root}};
-constexpr Step kTell[] = {kTellDone};
+constexpr Step kTell[] = {kTellDone, kUntilEntered};
 
-constexpr Step kBroadcastRoot[] = {kTellDone, kUntilRead};
-constexpr Step kBroadcastOther[] = {{From::Root, Until::Entered, copy_whole, nullptr, true}};
-constexpr Step kScatterRoot[] = {{From::Nobody, Until::Entered, nullptr, copy_own_part, true}, kUntilRead};
-constexpr Step kScatterOther[] = {{From::Root, Until::Entered, copy_from_part, nullptr, true}};
+constexpr Step kBroadcastRoot[] = {kTellDone, kUntilEntered, kUntilRead};
+constexpr Step kBroadcastOther[] = {{From::Root, Until::Entered, copy_whole, nullptr, true}, kUntilEntered};
+constexpr Step kScatterRoot[] = {
+    {From::Nobody, Until::Entered, nullptr, copy_own_part, true}, kUntilEntered, kUntilRead};
+constexpr Step kScatterOther[] = {{From::Root, Until::Entered, copy_from_part, nullptr, true}, kUntilEntered};
 constexpr Step kGatherRoot[] = {{From::All, Until::Entered, copy_to_part, nullptr, true}};
-constexpr Step kGatherOther[] = {kTellDone, {From::Root, Until::Readers}};
+constexpr Step kGatherOther[] = {kTellDone, kUntilEntered, {From::Root, Until::Readers}};
 
 // push and pull begin with the same step, after which it is known where all ranks' bytes lie
 std::span<const Step> steps_of(const Collective& collective, int rank) {

@@ -42,6 +42,7 @@ struct Ticket {
 /// One rank's member of a group. Thread-safe. After the first error every call throws that same error, and the peers
 /// that wait for this rank learn it. Destruction with unfinished operations is legal: peers that need this rank fail.
 ///
+/// No collective is done on any rank before all ranks have entered it.
 /// Every call can throw CommError (mismatch between ranks, deadline, misuse, another rank's failure) and PeerLostError
 /// (a process that is needed has ended). Sizes must agree on all ranks, 0 included.
 class Communicator {
