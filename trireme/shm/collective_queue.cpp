@@ -6,12 +6,19 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/shm/copy.h"
 
 namespace trireme::shm {
 namespace {
 
 Call call_in(const Slot& slot) {
-  return {slot.operation, slot.dtype, slot.reduce_op, slot.root, slot.count, slot.label};
+  return {slot.operation, slot.dtype, slot.reduce_op, slot.root, slot.count, slot.labelled ? slot.label : ""};
+}
+
+// call_in(a) == call_in(b), without making strings
+bool same_call(const Slot& a, const Slot& b) {
+  return a.operation == b.operation && a.dtype == b.dtype && a.reduce_op == b.reduce_op && a.root == b.root &&
+         a.count == b.count && a.labelled == b.labelled && (!a.labelled || std::strcmp(a.label, b.label) == 0);
 }
 
 bool overlap(const std::byte* a, uint64_t a_bytes, const std::byte* b, uint64_t b_bytes) {
@@ -159,15 +166,20 @@ bool CollectiveQueue::publish(Group& group) {
     slot.offset = collective.where == Where::Arena     ? group.arena->offset_of(mine)
                   : collective.where == Where::Private ? reinterpret_cast<uintptr_t>(mine)
                                                        : 0;
-    std::memset(slot.label, 0, sizeof slot.label);
-    std::memcpy(slot.label, collective.call.label.data(), collective.call.label.size());
+    slot.labelled = !collective.call.label.empty();
+    if (slot.labelled) std::memcpy(slot.label, collective.call.label.c_str(), collective.call.label.size() + 1);
     if (!collective.to_peer.empty()) {
       std::copy(collective.to_peer.begin(), collective.to_peer.end(), group.own->parts(sequence));
       for (int rank = 0; rank < group.rank; ++rank) collective.parts[group.rank].memory += collective.to_peer[rank];
     }
-    slot.stamp.store(sequence);
+    slot.stamp.store(sequence, std::memory_order_release);
     group.ring_all();
     any = true;
+    // the peers have these lines; they come back while this rank waits for the peers anyway
+    prefetch_for_write(&group.own->slot(sequence + 1), sizeof(Slot::stamp));
+    if (collective.where == Where::Inline) {
+      prefetch_for_write(group.own->inline_area(sequence + 1), collective.shared_bytes);
+    }
   }
   return any;
 }
@@ -186,7 +198,7 @@ bool CollectiveQueue::compare(Group& group) {
       const uint64_t sequence = member.checked;
       const Slot& slot = member.block->slot(sequence);
       if (slot.stamp.load() != sequence) break;
-      if (call_in(slot) != call_in(group.own->slot(sequence))) throw_mismatch(sequence, group);
+      if (!same_call(slot, group.own->slot(sequence))) throw_mismatch(sequence, group);
       if (sequence >= first_sequence()) take_entry(queue_[sequence - first_sequence()], group, peer);
       any = true;
     }
@@ -194,7 +206,7 @@ bool CollectiveQueue::compare(Group& group) {
   }
   const uint64_t before = group.own->checked.load(std::memory_order_relaxed);
   if (least != before) {
-    group.own->checked.store(least);
+    group.own->checked.store(least, std::memory_order_release);
     // a peer can only wait for this when it is far ahead
     if (least / (kSlots / 4) != before / (kSlots / 4)) group.ring_all();
   }

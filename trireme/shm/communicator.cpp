@@ -78,6 +78,8 @@ Communicator::Communicator(Endpoint own, int rank, const std::vector<std::string
   group.own->checked.store(state_->info.first_sequence);
   group.own->progress.store(state_->info.first_sequence << kStepBits);
   group.table = state_->info.table;
+  group.fenced = !std::all_of(group.members.begin(), group.members.end(),
+                              [](const Member& member) { return member.block->joins_fences; });
   group.own->reads_private.store(std::all_of(group.members.begin(), group.members.end(), [&](const Member& member) {
     return member.block == group.own || can_read_process(member.arena->pid(), member.block->address, kControlMagic);
   }));

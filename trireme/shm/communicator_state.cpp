@@ -188,6 +188,7 @@ void Communicator::State::wait(Ticket ticket, nanoseconds limit) {
       explicit Sleeper(std::atomic<uint32_t>& sleepers) : count(sleepers) { count.fetch_add(1); }
       ~Sleeper() { count.fetch_sub(1); }
     } sleeper(own.sleepers);
+    if (!group.fenced) fence_all();
     const uint32_t bell = own.doorbell.load();
     if (advance() || done(ticket)) {
       quiet_since = Clock::now();

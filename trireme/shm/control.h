@@ -34,7 +34,8 @@ struct alignas(kLine) Slot {
   int32_t root;
   uint64_t count;   // elements in reductions, else bytes
   uint64_t offset;  // of what the peers read or write: in this rank's arena, or its address if it is private memory
-  char label[kLabelBytes];
+  bool labelled;
+  alignas(64) char label[kLabelBytes];  // on a line of its own, which is neither written nor read where there is none
 };
 
 /// One send. `stamp` counts from 1 for each receiver, stored last.
@@ -56,6 +57,7 @@ enum class Condition : uint32_t { Open, Left, Failed, Deadline, LostPeer };
 struct alignas(kLine) ControlBlock {
   uint64_t magic;
   uint32_t group_size;
+  bool joins_fences;  // whether a sleeper's fence_all() reaches the owner
 
   /// Ranks that may still look at this block; the owner's memory is free at 0.
   alignas(kLine) std::atomic<uint32_t> users;
@@ -103,7 +105,7 @@ struct alignas(kLine) ControlBlock {
   static size_t bytes(size_t group_size) { return channels_offset(group_size) + group_size * sizeof(Channel); }
 };
 
-constexpr uint64_t kControlMagic = 0x32304c5443727454;
+constexpr uint64_t kControlMagic = 0x33304c5443727454;
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<Condition>::is_always_lock_free);
 static_assert(sizeof(Slot) == kLine && sizeof(Message) == 64);

@@ -6,6 +6,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/shm/control.h"
+#include "trireme/shm/wait.h"
 
 namespace trireme::shm {
 
@@ -18,6 +19,7 @@ Endpoint::Endpoint(std::shared_ptr<Arena> arena, int group_size) : arena_(std::m
   control->magic = kControlMagic;
   control->address = reinterpret_cast<uintptr_t>(block_);
   control->group_size = static_cast<uint32_t>(group_size);
+  control->joins_fences = join_fences();
   control->users.store(control->group_size);
 }
 

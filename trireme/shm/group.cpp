@@ -5,21 +5,30 @@
 
 namespace trireme::shm {
 
-void Group::ring(int peer) const {
-  ControlBlock& block = *members[peer].block;
-  if (block.sleepers.load() == 0) return;
+namespace {
+
+void wake_if_asleep(ControlBlock& block) {
+  if (block.sleepers.load(std::memory_order_relaxed) == 0) return;
   block.doorbell.fetch_add(1);
   futex_wake(block.doorbell);
 }
 
+}  // namespace
+
+void Group::ring(int peer) const {
+  if (fenced) full_fence();
+  wake_if_asleep(*members[peer].block);
+}
+
 void Group::ring_all() const {
+  if (fenced) full_fence();
   for (int peer = 0; peer < size; ++peer) {
-    if (peer != rank) ring(peer);
+    if (peer != rank) wake_if_asleep(*members[peer].block);
   }
 }
 
 void Group::publish_progress(uint64_t value) const {
-  own->progress.store(value);
+  own->progress.store(value, std::memory_order_release);
   ring_all();
 }
 

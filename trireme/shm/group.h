@@ -31,13 +31,14 @@ struct Group {
   std::vector<Member> members;
   ControlBlock* own = nullptr;
   AlgorithmTable table;
+  bool fenced = true;  // some rank is not reached by fence_all(): stores need a fence each
 
-  /// Wakes rank `peer` if it sleeps. To be called after a sequentially consistent store: either this sees the sleeper,
-  /// or the sleeper, which announces itself before it looks a last time, sees the store.
+  /// Wakes rank `peer` if it sleeps. To be called after a store: either this sees the sleeper, or the sleeper, which
+  /// announces itself and fences all ranks before it looks a last time, sees the store.
   void ring(int peer) const;
   void ring_all() const;
 
-  /// Sequentially consistent store to `progress`, then ring_all().
+  /// Stores to `progress`, then ring_all().
   void publish_progress(uint64_t value) const;
 
   /// "rank 3", by the global number.

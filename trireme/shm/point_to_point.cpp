@@ -56,7 +56,7 @@ bool PointToPoint::publish_sends(const Group& group, int peer) {
     message.bytes = send.bytes;
     message.offset = send.bytes > 0 ? group.arena->offset_of(data) : 0;
     message.tag = send.tag;
-    message.stamp.store(stamp);
+    message.stamp.store(stamp, std::memory_order_release);
     group.ring(peer);
     send.stamp = state.sent = stamp;
     any = true;
@@ -106,7 +106,7 @@ bool PointToPoint::finish_receives(const Group& group, int peer) {
                                           " receives ", receive.bytes, "; both must give the same size"));
     }
     if (receive.bytes > 0) std::memcpy(receive.data, arrival->data, receive.bytes);
-    group.own->channel(peer).received[arrival->stamp % kMessages].store(arrival->stamp);
+    group.own->channel(peer).received[arrival->stamp % kMessages].store(arrival->stamp, std::memory_order_release);
     group.ring(peer);
     state.arrivals.erase(arrival);
     pending_.erase(receive.number);

@@ -1,6 +1,7 @@
 #include "trireme/shm/wait.h"
 
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,14 @@ void futex_wait(std::atomic<uint32_t>& word, uint32_t value, std::chrono::nanose
                       static_cast<long>(limit.count() % 1'000'000'000)};
   // not FUTEX_PRIVATE: the sleepers are in other processes
   ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, value, &time, nullptr, 0);
+}
+
+bool join_fences() {
+  return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+void fence_all() {
+  ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
 void futex_wake(std::atomic<uint32_t>& word) {
