@@ -40,9 +40,10 @@ std::byte* data(const at::Tensor& tensor) {
 class ShmWork final : public c10d::Work {
  public:
   using Communicator = std::shared_ptr<shm::Communicator>;
-  ShmWork(Communicator communicator, shm::Ticket ticket, std::vector<at::Tensor> result,
-          std::vector<at::Tensor> kept = {})
-      : communicator_(std::move(communicator)), ticket_(ticket), result_(std::move(result)), kept_(std::move(kept)) {}
+  using Tensors = c10::SmallVector<at::Tensor, 2>;  // small operations are counted in nanoseconds
+  /// The first `results` of `tensors` are the operation's result; it keeps the others too.
+  ShmWork(const Communicator& communicator, shm::Ticket ticket, Tensors&& tensors, size_t results)
+      : communicator_(communicator), ticket_(ticket), tensors_(std::move(tensors)), results_(results) {}
 
   bool isCompleted() override {
     if (!done_) try {
@@ -63,19 +64,20 @@ class ShmWork final : public c10d::Work {
     done_ = true;
     return true;
   }
-  std::vector<at::Tensor> result() override { return result_; }
+  std::vector<at::Tensor> result() override { return {tensors_.begin(), tensors_.begin() + results_}; }
   // c10d::Reducer asks for one; the operation moves on its callers' threads only, so it is finished here
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     wait(std::chrono::milliseconds(0));
     auto future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
-    future->markCompleted(c10::IValue(result_));
+    future->markCompleted(c10::IValue(result()));
     return future;
   }
 
  private:
   Communicator communicator_;
   shm::Ticket ticket_;
-  std::vector<at::Tensor> result_, kept_;
+  Tensors tensors_;
+  size_t results_;
   bool done_ = false;
   std::exception_ptr error_;
 };
@@ -103,39 +105,42 @@ class ShmBackend final : public c10d::Backend {
                 {t[0]});
   }
   Handle _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions&) override {
-    return work(communicator_->all_gather(data(input), data(output), input.nbytes()), {output}, {input});
+    return work(communicator_->all_gather(data(input), data(output), input.nbytes()), {output, input});
   }
   Handle allgather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
     auto flat = at::empty({getSize(), inputs[0].numel()}, inputs[0].options());
     _allgather_base(flat, inputs[0], options)->wait(options.timeout);
     for (int r = 0; r < getSize(); ++r) outputs[0][r].view({-1}).copy_(flat[r]);
-    return work(communicator_->barrier(), outputs[0]);
+    return work(communicator_->barrier(), rows(outputs[0]), outputs[0].size());
   }
   Handle _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                               const c10d::ReduceScatterOptions& options) override {
     return work(communicator_->reduce_scatter(data(input), data(output), count(output), reducible_dtype(output),
                                               reduce_op(options.reduceOp)),
-                {output}, {input});
+                {output, input});
   }
   Handle gather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
     // c10d gives a list of tensors; Group's are the rows of one
     auto* out = outputs.empty() ? nullptr : data(outputs[0][0]);
-    auto result = outputs.empty() ? Tensors{} : outputs[0];
-    refuse_scattered(result);
+    auto kept = outputs.empty() ? Tensors{} : outputs[0];
+    refuse_scattered(kept);
+    const size_t results = kept.size();
+    kept.push_back(inputs[0]);
     return work(communicator_->gather(data(inputs[0]), out, inputs[0].nbytes(), static_cast<int>(options.rootRank)),
-                result, inputs);
+                rows(kept), results);
   }
   Handle scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ScatterOptions& options) override {
     auto* in = inputs.empty() ? nullptr : data(inputs[0][0]);
     auto kept = inputs.empty() ? Tensors{} : inputs[0];
     refuse_scattered(kept);
+    kept.insert(kept.begin(), outputs[0]);
     return work(communicator_->scatter(in, data(outputs[0]), outputs[0].nbytes(), static_cast<int>(options.rootRank)),
-                outputs, kept);
+                rows(kept));
   }
   Handle alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
                        std::vector<int64_t>& input_splits, const c10d::AllToAllOptions&) override {
     const auto in = split_bytes(input, input_splits), out = split_bytes(output, output_splits);
-    return work(communicator_->all_to_all(data(input), data(output), in, out), {output}, {input});
+    return work(communicator_->all_to_all(data(input), data(output), in, out), {output, input});
   }
   Handle send(Tensors& t, int to, int tag) override {
     return work(communicator_->send(data(t[0]), t[0].nbytes(), to, tag), {t[0]});
@@ -143,7 +148,7 @@ class ShmBackend final : public c10d::Backend {
   Handle recv(Tensors& t, int from, int tag) override {
     return work(communicator_->recv(data(t[0]), t[0].nbytes(), from, tag), {t[0]});
   }
-  Handle barrier(const c10d::BarrierOptions&) override { return work(communicator_->barrier(), {}); }
+  Handle barrier(const c10d::BarrierOptions&) override { return work(communicator_->barrier(), {}, 0); }
 
  private:
   static size_t count(const at::Tensor& tensor) { return static_cast<size_t>(tensor.numel()); }
@@ -162,8 +167,10 @@ class ShmBackend final : public c10d::Backend {
     return bytes;
   }
 
-  Handle work(shm::Ticket ticket, Tensors result, Tensors kept = {}) {
-    return c10::make_intrusive<ShmWork>(communicator_, ticket, std::move(result), std::move(kept));
+  static ShmWork::Tensors rows(const Tensors& tensors) { return {tensors.begin(), tensors.end()}; }
+
+  Handle work(shm::Ticket ticket, ShmWork::Tensors tensors, size_t results = 1) {
+    return c10::make_intrusive<ShmWork>(communicator_, ticket, std::move(tensors), results);
   }
 
   std::shared_ptr<shm::Communicator> communicator_;
@@ -197,7 +204,7 @@ c10::intrusive_ptr<c10d::Backend> make_shm_backend(const std::shared_ptr<shm::Co
 
 c10::intrusive_ptr<c10d::Work> labelled_barrier(const std::shared_ptr<shm::Communicator>& communicator,
                                                 const std::string& label) {
-  return c10::make_intrusive<ShmWork>(communicator, communicator->barrier(label), std::vector<at::Tensor>{});
+  return c10::make_intrusive<ShmWork>(communicator, communicator->barrier(label), ShmWork::Tensors{}, 0);
 }
 
 }  // namespace trireme::comm

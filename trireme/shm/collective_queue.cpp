@@ -64,7 +64,7 @@ bool goes_inline(const Collective& collective) {
 
 }  // namespace
 
-uint64_t CollectiveQueue::post(Collective collective, const Group& group) {
+uint64_t CollectiveQueue::post(Collective&& collective, const Group& group) {
   const auto size = static_cast<size_t>(group.size);
   collective.sequence = next_++;
   if (!spare_.empty()) {

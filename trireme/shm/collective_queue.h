@@ -16,7 +16,7 @@ class CollectiveQueue {
       : next_(first_sequence), slots_until_(first_sequence + kSlots), inline_until_(first_sequence + kInlineSlots) {}
 
   /// Returns the sequence number that it got.
-  uint64_t post(Collective collective, const Group& group);
+  uint64_t post(Collective&& collective, const Group& group);
 
   /// Publishes, compares and moves whatever can be. Returns whether anything happened. Throws CommError for a mismatch
   /// with a peer, SystemError where the arena has no room for a copy.

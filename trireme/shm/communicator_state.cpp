@@ -142,7 +142,7 @@ std::string Communicator::State::deadline_text(Ticket ticket, nanoseconds limit)
 
 // ---- posting and waiting -------------------------------------------------------------------------------------------
 
-Ticket Communicator::State::post(Collective collective) {
+Ticket Communicator::State::post(Collective&& collective) {
   std::lock_guard lock(mutex);
   throw_if_failed();
   collective.method =

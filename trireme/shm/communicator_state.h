@@ -45,7 +45,7 @@ struct Communicator::State {
   void look_at_peers(Clock::time_point now);
 
   /// Locks itself.
-  Ticket post(Collective collective);
+  Ticket post(Collective&& collective);
   void wait(Ticket ticket, nanoseconds limit);
 
   std::vector<int> awaited() const;
