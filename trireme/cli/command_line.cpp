@@ -254,6 +254,11 @@ CommandLine parse_command_line(int argc, char** argv, const std::string& program
     const bool table = c.bench.table;
     c.bench = parse_bench(bench);
     c.bench.table = table;
+    for (const std::string* other : {&bench.ops, &bench.sizes, &bench.dtype, &bench.memory, &bench.against}) {
+      if (table && !other->empty()) {
+        throw UsageError(text_of("--table prints a table and measures nothing; leave out ", base::quoted(*other)));
+      }
+    }
   }
   if (c.resume && c.overwrite) throw UsageError("--resume and --overwrite exclude each other");
   return c;

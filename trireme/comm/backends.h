@@ -13,6 +13,7 @@
 namespace trireme::shm {
 class Arena;
 class Communicator;
+struct AlgorithmTable;
 }  // namespace trireme::shm
 
 // The transports behind a Group, each a c10d::Backend.
@@ -35,9 +36,10 @@ std::string choose_backend(const std::string& wanted, const Place& place);
 /// between elements of equal inputs.
 c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const Membership& membership);
 
-/// The member of the group in shared memory; tensors in `arena` are not copied.
+/// The member of the group in shared memory; tensors in `arena` are not copied. `table` is the same on all ranks.
 std::shared_ptr<shm::Communicator> make_communicator(const Membership& membership,
-                                                     const std::shared_ptr<shm::Arena>& arena);
+                                                     const std::shared_ptr<shm::Arena>& arena,
+                                                     const shm::AlgorithmTable& table);
 c10::intrusive_ptr<c10d::Backend> make_shm_backend(const std::shared_ptr<shm::Communicator>& communicator);
 /// c10d's barrier has no label.
 c10::intrusive_ptr<c10d::Work> labelled_barrier(const std::shared_ptr<shm::Communicator>& communicator,

@@ -189,13 +189,14 @@ std::vector<std::string> exchange(c10d::Store& store, const std::string& key, in
 
 }  // namespace
 
-std::shared_ptr<shm::Communicator> make_communicator(const Membership& m, const std::shared_ptr<shm::Arena>& arena) {
+std::shared_ptr<shm::Communicator> make_communicator(const Membership& m, const std::shared_ptr<shm::Arena>& arena,
+                                                     const shm::AlgorithmTable& table) {
   const int size = static_cast<int>(m.ranks.size());
   auto endpoint = shm::make_endpoint(arena, size);
   const auto addresses = exchange(*m.store, "endpoint", m.rank, size, endpoint.address());
   return std::make_shared<shm::Communicator>(
       std::move(endpoint), m.rank, addresses,
-      shm::GroupInfo{.name = m.name, .global_ranks = m.ranks, .timeout = m.timeout});
+      shm::GroupInfo{.name = m.name, .global_ranks = m.ranks, .timeout = m.timeout, .table = table});
 }
 
 c10::intrusive_ptr<c10d::Backend> make_shm_backend(const std::shared_ptr<shm::Communicator>& communicator) {

@@ -8,12 +8,14 @@
 #include <set>
 
 #include "trireme/base/error.h"
+#include "trireme/base/log.h"
 #include "trireme/comm/backends.h"
 #include "trireme/comm/engine.h"
 #include "trireme/comm/group_state.h"
 #include "trireme/comm/store.h"
 #include "trireme/launch/environment.h"
 #include "trireme/shm/communicator.h"
+#include "trireme/shm/tuned_table.h"
 
 namespace trireme::comm {
 
@@ -21,9 +23,11 @@ struct WorldState {
   Place place;
   std::string backend;
   c10::intrusive_ptr<c10d::Store> store;  // null for one rank
-  std::shared_ptr<shm::Arena> arena;      // only with shm
-  std::chrono::milliseconds timeout{};    // of groups made from now on
-  std::map<std::string, int> made;        // how many groups of one member list exist
+  std::shared_ptr<shm::Arena> arena;      // only with shm, as what follows
+  shm::AlgorithmTable table;
+  base::Json algorithms;
+  std::chrono::milliseconds timeout{};  // of groups made from now on
+  std::map<std::string, int> made;      // how many groups of one member list exist
   std::vector<std::weak_ptr<GroupState>> groups;
 };
 
@@ -53,7 +57,7 @@ std::shared_ptr<GroupState> make_group(WorldState& world, const std::string& nam
   const Membership membership{name, ranks, group->rank, group->store, world.timeout};
   try {
     if (world.backend == "shm") {
-      group->communicator = make_communicator(membership, world.arena);
+      group->communicator = make_communicator(membership, world.arena, world.table);
       group->backend = make_shm_backend(group->communicator);
       // a rank that is done with the group at once must not take its memory away before the others have mapped it
       group->communicator->wait(group->communicator->barrier("making the group"));
@@ -65,6 +69,17 @@ std::shared_ptr<GroupState> make_group(WorldState& world, const std::string& nam
     group->explain(base::text_of("making group '", name, "' of ranks ", key), world.timeout);
   }
   return group;
+}
+
+// in a group of its own, so that the world's begins at its first collective whether measured or not
+void choose_algorithms(WorldState& world, const std::vector<int>& everyone, std::string given) {
+  const char* variable = std::getenv("TRIREME_ALGORITHM_TABLE");
+  if (given.empty() && variable != nullptr) given = variable;
+  world.table = shm::default_table();
+  const auto tuned = shm::tuned_table(*make_group(world, "world", everyone)->communicator, given);
+  world.table = tuned.table;
+  world.algorithms = {{"table", shm::to_json(tuned.table)}, {"origin", tuned.origin}};
+  if (world.place.rank == 0) base::log_debug("table of algorithms: ", tuned.origin);
 }
 
 }  // namespace
@@ -92,10 +107,13 @@ World World::from_store(const Place& place, c10::intrusive_ptr<c10d::Store> stor
     state->store = std::move(store);
     state->store->setTimeout(options.first_step_timeout);
     claim_rank(*state->store, place.rank);
-    if (state->backend == "shm") state->arena = shm::Arena::create();
   }
   std::vector<int> everyone(place.size);
   for (int r = 0; r < place.size; ++r) everyone[r] = r;
+  if (state->backend == "shm") {
+    state->arena = shm::Arena::create();
+    choose_algorithms(*state, everyone, options.algorithm_table);
+  }
   World world(state);
   world.all_ = std::shared_ptr<GroupState>(make_group(*state, "world", everyone));
   return world;
@@ -115,6 +133,9 @@ int World::local_size() const {
 }
 const std::string& World::backend() const {
   return state_->backend;
+}
+const base::Json& World::algorithms() const {
+  return state_->algorithms;
 }
 Group World::all() const {
   return Group(all_);

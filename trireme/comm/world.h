@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/base/json.h"
 #include "trireme/comm/group.h"
 
 namespace c10d {
@@ -20,6 +21,9 @@ struct WorldOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
   /// Until set_timeout is called: start-up and the first step.
   std::chrono::milliseconds first_step_timeout = std::chrono::minutes(30);
+  /// A file as `trireme bench comm --table` prints it; it counts on rank 0. Empty: $TRIREME_ALGORITHM_TABLE, and where
+  /// that is empty too, the table measured once for this processor and number of ranks (shm/tuned_table.h). shm only.
+  std::string algorithm_table = {};
 };
 
 /// Where this process stands among the ranks of the run: what the launcher said.
@@ -46,6 +50,9 @@ class World {
   int local_rank() const;
   int local_size() const;
   const std::string& backend() const;
+
+  /// {"table": which algorithm serves which operation and size, "origin": where that comes from}; null without shm.
+  const base::Json& algorithms() const;
 
   /// The group of all ranks.
   Group all() const;

@@ -92,6 +92,13 @@ std::vector<Problem> problems(const BenchRequest& request, int ranks) {
   return all;
 }
 
+void print_table(const World& world) {
+  std::cerr << "table of algorithms for " << world.size()
+            << " ranks: " << world.algorithms()["origin"].get<std::string>() << std::endl;
+  std::cout << world.algorithms()["table"].dump(2) << std::endl;
+  if (!std::cout) throw base::SystemError("cannot write to stdout; is the disk full?");
+}
+
 }  // namespace
 
 void run_bench_comm(const BenchRequest& request, bool json, const launch::RankVariables& place) {
@@ -99,6 +106,10 @@ void run_bench_comm(const BenchRequest& request, bool json, const launch::RankVa
   if (request.against_mpi) start_mpi(place.world_size);
   const auto store = comm::meet_at_store(place, std::chrono::minutes(1));
   const World ours = make_world(store, place, "shm");
+  if (request.table) {
+    if (place.rank == 0) print_table(ours);
+    return;
+  }
   std::optional<World> gloo;
   if (request.against_gloo) gloo = make_world(store, place, "gloo");
   for (const World* world : {&ours, gloo ? &*gloo : &ours}) world->set_timeout(std::chrono::minutes(2));

@@ -1,8 +1,8 @@
-#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "trireme/comm_bench/contender.h"
+#include "trireme/shm/copy.h"
 #include "trireme/shm/reduce.h"
 
 namespace trireme::comm_bench {
@@ -52,7 +52,7 @@ Contender floor_contender(const Problem& problem, int rank) {
   std::byte* first = memory->front().data();
   return {"floor", [=, dtype = problem.dtype, kept = memory] {
             if (work.summed > 0) shm::reduce_elements(sources, first, work.summed, dtype, shm::ReduceOp::Sum);
-            if (work.copied > 0) std::memcpy(first, sources.back(), work.copied);
+            if (work.copied > 0) shm::copy_bytes(first, sources.back(), work.copied);
           }};
 }
 

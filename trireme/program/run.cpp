@@ -55,7 +55,8 @@ comm::World join_world(const spec::Config& config) {
   };
   return comm::World::from_environment({.backend = config.communication.backend,
                                         .timeout = milliseconds(config.communication.timeout),
-                                        .first_step_timeout = milliseconds(config.communication.first_step_timeout)});
+                                        .first_step_timeout = milliseconds(config.communication.first_step_timeout),
+                                        .algorithm_table = config.communication.algorithm_table});
 }
 
 std::string decode_bytes(const std::vector<int64_t>& tokens) {

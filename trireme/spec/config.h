@@ -80,6 +80,7 @@ struct CommunicationConfig {
   std::string backend = "auto";  // "auto", "shm", "gloo"
   std::chrono::nanoseconds timeout = std::chrono::minutes(10);
   std::chrono::nanoseconds first_step_timeout = std::chrono::minutes(30);
+  std::string algorithm_table;
 };
 
 /// Block "training".

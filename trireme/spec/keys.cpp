@@ -214,6 +214,9 @@ void add_own_blocks(KeyTable& t) {
                     "Longest wait for a peer, such as \"30s\" or \"10min\"."));
   t.push_back(built("communication.first_step_timeout", PLACE(config.communication.first_step_timeout),
                     "The same during the first step."));
+  t.push_back(built("communication.algorithm_table", PLACE(config.communication.algorithm_table),
+                    "A file as `trireme bench comm --table` prints it, for the shm backend. Without: measured once for "
+                    "this processor and number of ranks, and kept."));
   t.push_back(built("logging.level", PLACE(config.logging.level), "The least important lines that are printed.")
                   .one_of({"debug", "info", "warning", "error"}));
 }
