@@ -120,6 +120,13 @@ void add_flags(CLI::App& app, CommandLine& c, NumberTexts& n, BenchTexts& bench)
       app.add_flag("--table", c.bench.table, "print the table of algorithms for this machine and measure nothing else");
       app.add_flag("--json", c.json, "print one JSON document, alone on stdout");
       break;
+    case Verb::Status:
+      app.add_option("RUN", c.files, "a run folder, or the process of a launcher or of rank 0")
+          ->type_name("")
+          ->required();
+      app.add_flag("--json", c.json, "print one JSON document, alone on stdout");
+      app.add_flag("--watch", c.watch, "again each second until the run ends");
+      break;
     case Verb::Help:
       break;
   }
@@ -246,8 +253,10 @@ CommandLine parse_command_line(int argc, char** argv, const std::string& program
   if (c.verb == Verb::Launch && c.command.empty()) {
     throw UsageError(text_of("launch needs a program; for example ", program_name, " ", help.example));
   }
-  if ((c.verb == Verb::Eval || c.verb == Verb::Sample) && c.files.size() > 1) {
-    throw UsageError(text_of(help.name, " takes one folder, not also ", base::quoted(c.files[1])));
+  const bool one_only = c.verb == Verb::Eval || c.verb == Verb::Sample || c.verb == Verb::Status;
+  if (one_only && c.files.size() > 1) {
+    throw UsageError(text_of(help.name, " takes one ", c.verb == Verb::Status ? "run" : "folder", ", not also ",
+                             base::quoted(c.files[1])));
   }
   read_numbers(numbers, c);
   if (c.verb == Verb::Bench) {

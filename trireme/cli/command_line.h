@@ -11,18 +11,19 @@
 // What was typed, as data. Also the command line of any program made with trireme::run().
 namespace trireme::cli {
 
-enum class Verb { Help, Train, Launch, Check, Prove, Eval, Sample, Bench };
+enum class Verb { Help, Train, Launch, Check, Prove, Eval, Sample, Bench, Status };
 
 struct CommandLine {
   Verb verb = Verb::Help;
   std::string text;                    ///< Help: what to print on stdout (--help, --version)
   std::vector<std::string> arguments;  ///< all of them as given, without the program's name
 
-  std::vector<std::string> files;  ///< train, check, prove: configuration; eval, sample: one run, checkpoint or export
-  std::vector<std::string> sets;   ///< --set a.b=c
-  std::optional<int> ranks;        ///< --ranks, launch's -n
-  int threads = 0;                 ///< a rank; 0: not given
-  std::string data;                ///< empty: not given; so are the next three
+  std::vector<std::string>
+      files;  ///< train, check, prove: configuration; eval, sample: one run, checkpoint or export; status: a run
+  std::vector<std::string> sets;  ///< --set a.b=c
+  std::optional<int> ranks;       ///< --ranks, launch's -n
+  int threads = 0;                ///< a rank; 0: not given
+  std::string data;               ///< empty: not given; so are the next three
   std::string out;
   std::string backend;
   std::string log_dir;
@@ -37,6 +38,8 @@ struct CommandLine {
   int64_t seed = 1234;
 
   BenchRequest bench;
+
+  bool watch = false;  ///< status
 
   std::vector<std::string> command;  ///< launch: program and arguments
   bool bind = true;

@@ -8,6 +8,7 @@
 #include "trireme/base/error.h"
 #include "trireme/base/log.h"
 #include "trireme/launch/launch.h"
+#include "trireme/shm/status_writer.h"
 
 namespace trireme::cli {
 namespace {
@@ -24,6 +25,19 @@ std::string first_lines(const std::string& text, int most) {
   return result;
 }
 
+/// A rank's last words, for the launcher's own.
+void tell(const std::string& error) {
+  base::log_error(error);
+  const char* board = std::getenv(launch::status_variable);
+  const char* rank = std::getenv("RANK");
+  if (!board || !*board || !rank) return;
+  try {
+    shm::RankStatusWriter(shm::StatusBoard::attach(board), std::atoi(rank)).set_failure(first_lines(error, 1));
+  } catch (const base::Error&) {
+    return;  // the board is gone with its launcher
+  }
+}
+
 }  // namespace
 
 int guarded(const std::function<int()>& action) {
@@ -31,16 +45,16 @@ int guarded(const std::function<int()>& action) {
   try {
     return action();
   } catch (const base::PeerLostError& error) {
-    base::log_error(first_lines(error.what(), most_lines));
+    tell(first_lines(error.what(), most_lines));
     return std::getenv(launch::launcher_variable) ? launch::peer_lost_exit_code : error.exit_code();
   } catch (const base::Error& error) {
-    base::log_error(first_lines(error.what(), most_lines));
+    tell(first_lines(error.what(), most_lines));
     return error.exit_code();
   } catch (const std::bad_alloc&) {
-    base::log_error("out of memory");
+    tell("out of memory");
     return 1;
   } catch (const std::exception& error) {
-    base::log_error(first_lines(error.what(), 1));
+    tell(first_lines(error.what(), 1));
     return 1;
   }
 }

@@ -7,7 +7,7 @@
 namespace trireme::cli {
 
 std::span<const VerbHelp> built_verbs() {
-  static constexpr std::array<VerbHelp, 7> verbs = {{
+  static constexpr std::array<VerbHelp, 8> verbs = {{
       {Verb::Train, "train", "train the model of a configuration; several files merge left to right",
        "train gpt.json --data text.txt --ranks 2 --steps 500 --out runs/first"},
       {Verb::Launch, "launch", "start any program on several ranks with torchrun's variables",
@@ -22,12 +22,14 @@ std::span<const VerbHelp> built_verbs() {
        "sample runs/first/export --prompt 'In the beginning' --length 200"},
       {Verb::Bench, "bench", "measure the collectives of this machine against MPI, gloo and the memory's own speed",
        "bench comm --ops all_reduce --sizes 1KiB,1MiB --ranks 2 --against gloo"},
+      {Verb::Status, "status", "show what every rank of a running run is doing, and for how long",
+       "status runs/first --watch"},
   }};
   return verbs;
 }
 
 std::span<const std::string_view> later_verbs() {
-  static constexpr std::array<std::string_view, 6> verbs = {"plan", "tune", "convert", "status", "doctor", "report"};
+  static constexpr std::array<std::string_view, 5> verbs = {"plan", "tune", "convert", "doctor", "report"};
   return verbs;
 }
 

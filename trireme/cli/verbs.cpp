@@ -10,6 +10,7 @@
 #include "trireme/base/error.h"
 #include "trireme/base/file.h"
 #include "trireme/base/violations.h"
+#include "trireme/cli/status.h"
 #include "trireme/launch/cores.h"
 #include "trireme/launch/environment.h"
 #include "trireme/launch/launch.h"
@@ -161,6 +162,8 @@ int run_verb(const CommandLine& command, const std::string& rank_program,
       return start_ranks(command, rank_program, 2, own_models);
     case Verb::Bench:
       return bench(command, rank_program);
+    case Verb::Status:
+      return print_status(command.files.front(), command.json, command.watch);
     case Verb::Eval:
     case Verb::Sample:
       launch::become(rank_command(command, rank_program), {});

@@ -13,6 +13,7 @@
 namespace trireme::shm {
 class Arena;
 class Communicator;
+class RankStatusWriter;
 struct AlgorithmTable;
 }  // namespace trireme::shm
 
@@ -26,6 +27,7 @@ struct Membership {
   int rank = 0;                           // in the group
   c10::intrusive_ptr<c10d::Store> store;  // of this group alone
   std::chrono::milliseconds timeout{};
+  std::shared_ptr<shm::RankStatusWriter> status;  // may be null
 };
 
 /// The one function that picks the backend: `wanted` is "auto", "shm", "gloo" or one that is refused with a sentence.

@@ -277,6 +277,25 @@ TEST(Deadlines, B081_the_rank_that_did_not_arrive_is_named) {
   }
 }
 
+TEST(Deadlines, say_which_barrier_each_rank_passed_last) {
+  for (const auto* backend : {"shm", "gloo"}) {
+    const auto errors = errors_of_ranks(
+        2, backend,
+        [](World& world) {
+          world.all().barrier("epoch 2").wait();
+          if (world.rank() == 1) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+            return;
+          }
+          world.all().all_reduce(at::ones({100})).wait(std::chrono::milliseconds(400));
+        },
+        std::chrono::milliseconds(400));
+    EXPECT_NE(errors[0].find("last barriers passed: rank 0 'epoch 2', rank 1 'epoch 2'"), std::string::npos)
+        << backend << ": " << errors[0];
+    EXPECT_NE(errors[0].find("alive, computing, not in a collective"), std::string::npos) << errors[0];
+  }
+}
+
 TEST(Mismatch, B076_B077_both_sides_are_named) {
   const auto operations = errors_of_ranks(2, "shm", [](World& world) {
     auto tensor = at::ones({1000});
@@ -337,6 +356,29 @@ TEST(Start, B082_waiting_for_a_peer_has_an_end) {
   EXPECT_THROW((void)meet_at_store(silent, std::chrono::seconds(2)), base::CommError);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
   close(listener);
+}
+
+TEST(Start, a_rank_of_another_run_is_refused) {
+  launch::RankVariables variables{.rank = 0,
+                                  .world_size = 2,
+                                  .local_rank = 0,
+                                  .local_world_size = 2,
+                                  .master_addr = "127.0.0.1",
+                                  .master_port = launch::free_port(),
+                                  .source = "torchrun"};
+  setenv("TORCHELASTIC_RUN_ID", "monday", 1);
+  const auto store = meet_at_store(variables, std::chrono::seconds(10));
+  setenv("TORCHELASTIC_RUN_ID", "sunday", 1);
+  variables.rank = variables.local_rank = 1;
+  std::string text;
+  try {
+    meet_at_store(variables, std::chrono::seconds(10));
+  } catch (const base::UsageError& error) {
+    text = error.what();
+  }
+  unsetenv("TORCHELASTIC_RUN_ID");
+  EXPECT_NE(text.find("rank 1 belongs to run 'sunday'"), std::string::npos) << text;
+  EXPECT_NE(text.find("to run 'monday'"), std::string::npos) << text;
 }
 
 TEST(Start, B084_addresses_that_work_and_that_do_not) {

@@ -4,10 +4,6 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
-#include <future>
-#include <optional>
-#include <thread>
-
 #include "trireme/base/error.h"
 #include "trireme/comm/backends.h"
 #include "trireme/comm/dtype.h"
@@ -123,76 +119,25 @@ void Work::wait(std::chrono::milliseconds timeout) {
   if (!posted_) return;
   const auto posted = std::move(posted_);
   const auto work = std::exchange(posted->work, nullptr);
+  GroupState& group = *posted->group;
+  const OperationName& what = posted->what;
   try {
-    work->wait(timeout);
+    if (group.communicator) {  // which tells the board itself, once a wait is not short
+      work->wait(timeout);
+    } else {
+      const shm::StatusWait told(group.status, what.name, group.name, what.sequence, what.bytes);
+      work->wait(timeout);
+    }
   } catch (...) {
-    posted->group->explain(posted->what, timeout);
+    group.explain(what, timeout);
   }
+  if (!what.label.empty() && group.status) group.status->set_barrier(what.label);
 }
 
 bool Work::done() {
   if (!posted_) return true;
   if (posted_->group->communicator) posted_->group->communicator->progress();
   return posted_->work->isCompleted();
-}
-
-// gloo reports a timeout on every rank alike. Each rank that sees one leaves a mark in the store; whoever leaves none
-// within a short while has not entered the operation. Nothing if the store does not answer: its process is stopped.
-static std::optional<std::string> ranks_without_mark(const GroupState& group) {
-  using namespace std::chrono_literals;
-  const auto patience = std::min<std::chrono::milliseconds>(group.timeout, 2s);
-  std::promise<std::string> answer;
-  auto future = answer.get_future();
-  std::thread([answer = std::move(answer), store = group.store, ranks = group.ranks, rank = group.rank,
-               sequence = group.sequence, patience]() mutable {
-    try {
-      const auto key = [&](size_t r) { return base::text_of("late/", sequence, "/", r); };
-      store->set(key(static_cast<size_t>(rank)), std::string("1"));
-      std::this_thread::sleep_for(patience);
-      std::string absent;
-      for (size_t r = 0; r < ranks.size(); ++r)
-        if (!store->check({key(r)})) absent += base::text_of(absent.empty() ? "" : ", ", ranks[r]);
-      answer.set_value(absent);
-    } catch (...) {
-      answer.set_exception(std::current_exception());
-    }
-  }).detach();
-  if (future.wait_for(patience + 3s) != std::future_status::ready) return std::nullopt;
-  return future.get();
-}
-
-void GroupState::explain(const std::string& what, std::chrono::milliseconds limit) {
-  std::string text;
-  try {
-    throw;
-  } catch (const base::Error&) {
-    throw;
-  } catch (const base::InternalError&) {
-    throw;
-  } catch (const c10::Error& error) {
-    text = error.what_without_backtrace();
-  } catch (const std::exception& error) {
-    text = error.what();
-  }
-  text = text.substr(0, text.find('\n'));
-  const auto says = [&](const char* words) { return text.find(words) != std::string::npos; };
-  if (!says("imed out") && !says("timeout")) {
-    if (says("onnection") || says("Broken pipe") || says("EOF"))
-      throw base::PeerLostError(what + " failed: a peer ended or its connection broke");
-    throw base::CommError(base::text_of(what, " failed: ", text));
-  }
-  const auto timed_out_text = base::text_of(what, " timed out after ", limit.count(), " ms");
-  std::optional<std::string> absent;
-  try {
-    absent = ranks_without_mark(*this);
-  } catch (const std::exception&) {
-    throw base::PeerLostError(timed_out_text + " and the store is gone: rank 0 has ended");
-  }
-  if (!absent)
-    throw base::DeadlineError(
-        timed_out_text + "; the rank that keeps the store does not answer either: it is stopped, or its host gone");
-  if (absent->empty()) throw base::CommError(timed_out_text + ": all ranks entered it, it did not complete");
-  throw base::DeadlineError(timed_out_text + "; ranks that did not arrive: " + *absent);
 }
 
 int Group::rank() const {
@@ -217,7 +162,7 @@ c10::intrusive_ptr<c10d::Backend> Group::c10d_backend() const {
 Work Group::all_reduce(const at::Tensor& tensor, ReduceOp op) const {
   check_tensor(*state_, "all_reduce", tensor);
   if (size() == 1) return {};
-  return post(state_, {"all_reduce"}, [&](c10d::Backend& backend) {
+  return post(state_, {.name = "all_reduce", .bytes = tensor.nbytes()}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> tensors{tensor};
     c10d::AllreduceOptions options;
     options.reduceOp = to_c10d(op);
@@ -231,7 +176,7 @@ Work Group::all_gather_into_tensor(const at::Tensor& output, const at::Tensor& i
   check_tensor(*state_, "all_gather_into_tensor", input);
   check_multiple(*state_, "all_gather_into_tensor", output, input);
   if (size() == 1) return copy_unless_same(output, input), Work();
-  return post(state_, {"all_gather"}, [&](c10d::Backend& backend) {
+  return post(state_, {.name = "all_gather", .bytes = output.nbytes()}, [&](c10d::Backend& backend) {
     auto out = output, in = input;
     c10d::AllgatherOptions options;
     options.timeout = state_->timeout;
@@ -244,7 +189,7 @@ Work Group::reduce_scatter_tensor(const at::Tensor& output, const at::Tensor& in
   check_tensor(*state_, "reduce_scatter_tensor", input);
   check_multiple(*state_, "reduce_scatter_tensor", input, output);
   if (size() == 1) return copy_unless_same(output, input), Work();
-  return post(state_, {"reduce_scatter"}, [&](c10d::Backend& backend) {
+  return post(state_, {.name = "reduce_scatter", .bytes = input.nbytes()}, [&](c10d::Backend& backend) {
     auto out = output, in = input;
     c10d::ReduceScatterOptions options;
     options.reduceOp = to_c10d(op);
@@ -257,7 +202,7 @@ Work Group::broadcast(const at::Tensor& tensor, int root) const {
   check_tensor(*state_, "broadcast", tensor);
   check_root(*state_, "broadcast", root);
   if (size() == 1) return {};
-  return post(state_, {"broadcast"}, [&](c10d::Backend& backend) {
+  return post(state_, {.name = "broadcast", .bytes = tensor.nbytes()}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> tensors{tensor};
     c10d::BroadcastOptions options;
     options.rootRank = root;
@@ -270,7 +215,7 @@ Work Group::reduce(const at::Tensor& tensor, int root, ReduceOp op) const {
   check_tensor(*state_, "reduce", tensor);
   check_root(*state_, "reduce", root);
   if (size() == 1) return {};
-  return post(state_, {"reduce"}, [&](c10d::Backend& backend) {
+  return post(state_, {.name = "reduce", .bytes = tensor.nbytes()}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> tensors{tensor};
     c10d::ReduceOptions options;
     options.reduceOp = to_c10d(op);
@@ -288,7 +233,7 @@ Work Group::gather(const at::Tensor& output, const at::Tensor& input, int root) 
     check_multiple(*state_, "gather", output, input);
   }
   if (size() == 1) return copy_unless_same(output, input), Work();
-  return post(state_, {"gather"}, [&](c10d::Backend& backend) {
+  return post(state_, {.name = "gather", .bytes = input.nbytes()}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> in{input};
     std::vector<std::vector<at::Tensor>> out;
     if (rank() == root) out.push_back(parts(output, size()));
@@ -307,7 +252,7 @@ Work Group::scatter(const at::Tensor& output, const at::Tensor& input, int root)
     check_multiple(*state_, "scatter", input, output);
   }
   if (size() == 1) return copy_unless_same(output, input), Work();
-  return post(state_, {"scatter"}, [&](c10d::Backend& backend) {
+  return post(state_, {.name = "scatter", .bytes = output.nbytes()}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> out{output};
     std::vector<std::vector<at::Tensor>> in;
     if (rank() == root) in.push_back(parts(input, size()));
@@ -333,7 +278,7 @@ Work Group::all_to_all_single(const at::Tensor& output, const at::Tensor& input,
   check_splits(output_splits, output, "output");
   check_splits(input_splits, input, "input");
   if (size() == 1) return copy_unless_same(output, input), Work();
-  return post(state_, {"all_to_all"}, [&](c10d::Backend& backend) {
+  return post(state_, {.name = "all_to_all", .bytes = input.nbytes()}, [&](c10d::Backend& backend) {
     auto out = output, in = input;
     c10d::AllToAllOptions options;
     options.timeout = state_->timeout;
@@ -345,7 +290,7 @@ Work Group::send(const at::Tensor& tensor, int to, int tag) const {
   check_tensor(*state_, "send", tensor);
   check_root(*state_, "send", to);
   if (to == rank()) throw base::CommError(base::text_of("send on group '", name(), "' to this rank itself, ", to));
-  return post(state_, {"send"}, [&](c10d::Backend& backend) {
+  return post(state_, {.name = "send", .bytes = tensor.nbytes()}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> tensors{tensor};
     return backend.send(tensors, to, tag);
   });
@@ -356,7 +301,7 @@ Work Group::recv(const at::Tensor& tensor, int from, int tag) const {
   check_root(*state_, "recv", from);
   if (from == rank())
     throw base::CommError(base::text_of("recv on group '", name(), "' from this rank itself, ", from));
-  return post(state_, {"recv"}, [&](c10d::Backend& backend) {
+  return post(state_, {.name = "recv", .bytes = tensor.nbytes()}, [&](c10d::Backend& backend) {
     std::vector<at::Tensor> tensors{tensor};
     return backend.recv(tensors, from, tag);
   });

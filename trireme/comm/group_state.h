@@ -10,6 +10,7 @@
 
 #include "trireme/comm/group.h"
 #include "trireme/shm/communicator.h"
+#include "trireme/shm/status_writer.h"
 
 namespace trireme::comm {
 
@@ -17,6 +18,7 @@ namespace trireme::comm {
 struct OperationName {
   const char* name = "";
   uint64_t sequence = 0;
+  uint64_t bytes = 0;      // of the larger buffer
   std::string label = {};  // of a barrier
 
   /// "all_reduce 7 of group 'world'", "barrier 'epoch 2' 8 of group 'world'".
@@ -34,6 +36,7 @@ struct GroupState {
   c10::intrusive_ptr<c10d::Store> store;            // of this group alone; null for a group of one
   std::shared_ptr<shm::Arena> arena;                // only with shm
   std::shared_ptr<shm::Communicator> communicator;  // only with shm, which advances when it is called
+  std::shared_ptr<shm::RankStatusWriter> status;    // null where the board could not be made
   uint64_t sequence = 0;                            // of the last operation posted
 
   struct Dropped {
@@ -48,6 +51,9 @@ struct GroupState {
   [[noreturn]] void explain(const OperationName& what, std::chrono::milliseconds limit) {
     explain(what.text(name), limit);
   }
+
+ private:
+  [[noreturn]] void explain_unreported(const std::string& what, std::chrono::milliseconds limit);
 };
 
 /// What a Work holds. Destroyed unfinished, it goes to the group's dropped ones.

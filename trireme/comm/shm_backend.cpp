@@ -196,7 +196,8 @@ std::shared_ptr<shm::Communicator> make_communicator(const Membership& m, const 
   const auto addresses = exchange(*m.store, "endpoint", m.rank, size, endpoint.address());
   return std::make_shared<shm::Communicator>(
       std::move(endpoint), m.rank, addresses,
-      shm::GroupInfo{.name = m.name, .global_ranks = m.ranks, .timeout = m.timeout, .table = table});
+      shm::GroupInfo{
+          .name = m.name, .global_ranks = m.ranks, .timeout = m.timeout, .table = table, .status = m.status});
 }
 
 c10::intrusive_ptr<c10d::Backend> make_shm_backend(const std::shared_ptr<shm::Communicator>& communicator) {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "trireme/base/error.h"
+#include "trireme/base/names.h"
 
 namespace trireme::comm {
 namespace {
@@ -49,6 +50,22 @@ c10::intrusive_ptr<c10d::Store> connect(const std::string& host, const c10d::TCP
   return future.get();
 }
 
+// A rank left over from another run may find this run's store at its old address. Rank 0 says whose it is.
+void check_run(c10d::Store& store, const launch::RankVariables& variables) {
+  const char* own = std::getenv("TORCHELASTIC_RUN_ID");
+  const std::string mine = own && *own ? own : "none";
+  if (variables.rank == 0) {
+    store.set("run", mine);
+    return;
+  }
+  const auto bytes = store.get("run");
+  const std::string theirs(bytes.begin(), bytes.end());
+  if (theirs != mine)
+    throw base::UsageError(base::text_of(
+        "rank ", variables.rank, " belongs to run ", base::quoted(mine), ", the store at ", variables.master_addr, ":",
+        variables.master_port, " to run ", base::quoted(theirs), "; end the other run, or take another port"));
+}
+
 }  // namespace
 
 c10::intrusive_ptr<c10d::Store> meet_at_store(const launch::RankVariables& variables,
@@ -63,7 +80,11 @@ c10::intrusive_ptr<c10d::Store> meet_at_store(const launch::RankVariables& varia
   const auto host = checked_host(variables.master_addr);
   try {
     auto store = connect(host, options);
-    return c10::make_intrusive<c10d::PrefixStore>(std::string("trireme/") + (attempt ? attempt : "0"), store);
+    auto own = c10::make_intrusive<c10d::PrefixStore>(std::string("trireme/") + (attempt ? attempt : "0"), store);
+    check_run(*own, variables);
+    return own;
+  } catch (const base::Error&) {
+    throw;
   } catch (const std::exception& error) {
     const auto text = first_line(error.what());
     if (text.find("EADDRINUSE") != std::string::npos || text.find("address already in use") != std::string::npos)

@@ -14,6 +14,7 @@
 #include "trireme/comm/group_state.h"
 #include "trireme/comm/store.h"
 #include "trireme/launch/environment.h"
+#include "trireme/launch/launch.h"
 #include "trireme/shm/communicator.h"
 #include "trireme/shm/tuned_table.h"
 
@@ -22,8 +23,9 @@ namespace trireme::comm {
 struct WorldState {
   Place place;
   std::string backend;
-  c10::intrusive_ptr<c10d::Store> store;  // null for one rank
-  std::shared_ptr<shm::Arena> arena;      // only with shm, as what follows
+  std::shared_ptr<shm::RankStatusWriter> status;  // null where the board could not be made
+  c10::intrusive_ptr<c10d::Store> store;          // null for one rank
+  std::shared_ptr<shm::Arena> arena;              // only with shm, as what follows
   shm::AlgorithmTable table;
   base::Json algorithms;
   std::chrono::milliseconds timeout{};  // of groups made from now on
@@ -44,6 +46,7 @@ std::shared_ptr<GroupState> make_group(WorldState& world, const std::string& nam
   group->name = name;
   group->ranks = ranks;
   group->timeout = world.timeout;
+  group->status = world.status;
   group->rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), world.place.rank) - ranks.begin());
   world.groups.push_back(group);
   if (ranks.size() == 1) {
@@ -54,7 +57,7 @@ std::shared_ptr<GroupState> make_group(WorldState& world, const std::string& nam
   const auto key = list_text(ranks);
   group->store =
       c10::make_intrusive<c10d::PrefixStore>(base::text_of("group/", key, "/", world.made[key]++), world.store);
-  const Membership membership{name, ranks, group->rank, group->store, world.timeout};
+  const Membership membership{name, ranks, group->rank, group->store, world.timeout, world.status};
   try {
     if (world.backend == "shm") {
       group->communicator = make_communicator(membership, world.arena, world.table);
@@ -82,6 +85,40 @@ void choose_algorithms(WorldState& world, const std::vector<int>& everyone, std:
   if (world.place.rank == 0) base::log_debug("table of algorithms: ", tuned.origin);
 }
 
+/// The launcher's board, if it started this rank.
+std::shared_ptr<shm::StatusBoard> board_of_launcher(int ranks) {
+  const char* address = std::getenv(launch::status_variable);
+  if (!address || !*address) return nullptr;
+  try {
+    auto board = shm::StatusBoard::attach(address);
+    return board->ranks() == ranks ? board : nullptr;  // else that of another run, which started this one
+  } catch (const base::Error&) {
+    return nullptr;
+  }
+}
+
+/// One board a host, made by its first rank; null where the system refuses.
+std::shared_ptr<shm::StatusBoard> board_of_host(const Place& place, c10d::Store* store) {
+  const std::string key = base::text_of("status board/", place.rank - place.local_rank);
+  std::shared_ptr<shm::StatusBoard> board;
+  try {
+    if (place.local_rank == 0) board = shm::StatusBoard::create(place.size);
+  } catch (const base::SystemError& error) {
+    base::log_debug("no status board: ", error.what());
+  }
+  if (place.size == 1) return board;
+  try {
+    if (place.local_rank == 0) {
+      store->set(key, board ? board->address() : std::string("none"));
+    } else if (const auto address = store->get(key); address.size() > 4) {
+      board = shm::StatusBoard::attach({address.begin(), address.end()});
+    }
+  } catch (const base::Error& error) {
+    base::log_debug("no status board: ", error.what());
+  }
+  return board;
+}
+
 }  // namespace
 
 World World::from_environment(const WorldOptions& options) {
@@ -89,10 +126,16 @@ World World::from_environment(const WorldOptions& options) {
   if (!variables) return from_store(Place{}, nullptr, options);
   const Place place{variables->rank, variables->world_size, variables->local_rank, variables->local_world_size};
   choose_backend(options.backend, place);  // refused before anyone waits for anyone
-  return from_store(place, place.size == 1 ? nullptr : meet_at_store(*variables, options.first_step_timeout), options);
+  auto store = place.size == 1 ? nullptr : meet_at_store(*variables, options.first_step_timeout);
+  return make(place, std::move(store), options, board_of_launcher(place.size));
 }
 
 World World::from_store(const Place& place, c10::intrusive_ptr<c10d::Store> store, const WorldOptions& options) {
+  return make(place, std::move(store), options, nullptr);
+}
+
+World World::make(const Place& place, c10::intrusive_ptr<c10d::Store> store, const WorldOptions& options,
+                  std::shared_ptr<shm::StatusBoard> board) {
   if (place.size < 1 || place.rank < 0 || place.rank >= place.size)
     throw base::UsageError(base::text_of("rank ", place.rank, " is not in a world of ", place.size, " ranks"));
   install_engine();
@@ -108,6 +151,8 @@ World World::from_store(const Place& place, c10::intrusive_ptr<c10d::Store> stor
     state->store->setTimeout(options.first_step_timeout);
     claim_rank(*state->store, place.rank);
   }
+  if (!board) board = board_of_host(place, state->store.get());
+  if (board) state->status = std::make_shared<shm::RankStatusWriter>(std::move(board), place.rank);
   std::vector<int> everyone(place.size);
   for (int r = 0; r < place.size; ++r) everyone[r] = r;
   if (state->backend == "shm") {
@@ -133,6 +178,12 @@ int World::local_size() const {
 }
 const std::string& World::backend() const {
   return state_->backend;
+}
+void World::set_step(int64_t step) const {
+  if (state_->status) state_->status->set_step(step);
+}
+shm::StatusPhase World::phase(std::string_view name, bool may_be_long) const {
+  return {state_->status, name, may_be_long};
 }
 const base::Json& World::algorithms() const {
   return state_->algorithms;

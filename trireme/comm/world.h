@@ -3,10 +3,12 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trireme/base/json.h"
 #include "trireme/comm/group.h"
+#include "trireme/shm/status_writer.h"
 
 namespace c10d {
 class Store;
@@ -51,6 +53,11 @@ class World {
   int local_size() const;
   const std::string& backend() const;
 
+  /// What peers' errors and `trireme status` show of this rank: the step, 0 before the first, and, while the returned
+  /// object lives, the phase of it ("forward"). Peers wait beyond their deadline for a phase that may be long.
+  void set_step(int64_t step) const;
+  [[nodiscard]] shm::StatusPhase phase(std::string_view name, bool may_be_long = false) const;
+
   /// {"table": which algorithm serves which operation and size, "origin": where that comes from}; null without shm.
   const base::Json& algorithms() const;
 
@@ -65,6 +72,8 @@ class World {
   void set_timeout(std::chrono::milliseconds timeout) const;
 
  private:
+  static World make(const Place& place, c10::intrusive_ptr<c10d::Store> store, const WorldOptions& options,
+                    std::shared_ptr<shm::StatusBoard> board);
   explicit World(std::shared_ptr<struct WorldState> state) : state_(std::move(state)) {}
   std::shared_ptr<struct WorldState> state_;
   std::shared_ptr<struct GroupState> all_;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 
 #include "trireme/base/error.h"
 #include "trireme/launch/cores.h"
@@ -16,6 +17,7 @@
 #include "trireme/launch/start_rank.h"
 #include "trireme/launch/threads.h"
 #include "trireme/launch/watcher.h"
+#include "trireme/shm/status_board.h"
 
 namespace trireme::launch {
 namespace {
@@ -40,7 +42,18 @@ class Subreaper {
   int before_ = 0;
 };
 
-Variables variables_of_rank(const LaunchSpec& spec, int rank, int port, int threads) {
+/// Null where the system has no memory for it: the ranks then make their own.
+std::shared_ptr<shm::StatusBoard> make_board(int ranks) {
+  try {
+    auto board = shm::StatusBoard::create(ranks);
+    board->set_watched();
+    return board;
+  } catch (const base::SystemError&) {
+    return nullptr;
+  }
+}
+
+Variables variables_of_rank(const LaunchSpec& spec, int rank, int port, int threads, const shm::StatusBoard* board) {
   const std::string number = std::to_string(rank);
   const std::string ranks = std::to_string(spec.ranks);
   Variables variables = {
@@ -62,6 +75,7 @@ Variables variables_of_rank(const LaunchSpec& spec, int rank, int port, int thre
       {"TORCHELASTIC_USE_AGENT_STORE", "False"},  // rank 0 is the one that listens on MASTER_PORT
       {"OMP_NUM_THREADS", std::to_string(threads)},
       {launcher_variable, std::to_string(getpid())},
+      {status_variable, board ? board->address() : ""},
   };
   if (const int columns = terminal_columns()) variables.emplace_back(terminal_variable, std::to_string(columns));
   return variables;
@@ -121,13 +135,14 @@ int launch(const LaunchSpec& spec) {
   SignalPipe signals;
   Subreaper subreaper;
   SaidLines said;
+  const auto board = make_board(spec.ranks);
   std::vector<RunningRank> ranks;
-  Watcher watcher(ranks, signals, own_output, errors, foreign, spec.grace);
+  Watcher watcher(ranks, signals, own_output, errors, board.get(), foreign, spec.grace);
   try {
     for (int rank = 0; rank < spec.ranks; ++rank) {
       RankStart start;
       start.command = spec.command;
-      start.variables = variables_of_rank(spec, rank, port, choice.threads);
+      start.variables = variables_of_rank(spec, rank, port, choice.threads, board.get());
       if (!shares.empty()) start.cpus = shares[static_cast<size_t>(rank)];
       start.give_input = rank == 0;
       RunningRank running;
@@ -140,6 +155,7 @@ int launch(const LaunchSpec& spec) {
         start.errors = running.output->errors_for_rank();
       }
       running.pid = start_rank(start, signals);
+      if (board) board->set_started(rank, running.pid);
       if (running.output) running.output->close_in_launcher();
       ranks.push_back(std::move(running));
     }

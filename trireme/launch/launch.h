@@ -38,6 +38,9 @@ inline constexpr int peer_lost_exit_code = 76;
 /// understood.
 inline constexpr const char* launcher_variable = "TRIREME_LAUNCHER";
 
+/// The address of the board (shm/status_board.h) on which the launcher tells how its ranks end, in their environment.
+inline constexpr const char* status_variable = "TRIREME_STATUS_BOARD";
+
 /// Set to the terminal's columns in the environment of ranks whose output ends up on a terminal.
 inline constexpr const char* terminal_variable = "TRIREME_TERMINAL_COLUMNS";
 
@@ -45,8 +48,9 @@ inline constexpr const char* terminal_variable = "TRIREME_TERMINAL_COLUMNS";
 int terminal_columns();
 
 /// Runs the ranks to their end. Returns 0 where all returned 0; the exit code of the rank that failed first (128 + n if
-/// signal n killed it), whose name and cause are then the last line on stderr; 128 + n where the launcher was asked to
-/// stop by signal n. Rank 0 gets the launcher's stdin unless that is a terminal, the others /dev/null.
+/// signal n killed it), whose name, cause and last activity are then the last line on stderr; 128 + n where the
+/// launcher was asked to stop by signal n. Rank 0 gets the launcher's stdin unless that is a terminal, the others
+/// /dev/null.
 ///
 /// Throws base::UsageError (ranks, ports, OMP_NUM_THREADS), StartError (no such program), base::SystemError (log
 /// folder, processes), always with no process left. Changes signal handlers and the subreaper flag while it runs, and

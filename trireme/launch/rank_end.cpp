@@ -3,8 +3,8 @@
 #include <sys/wait.h>
 
 #include "trireme/base/error.h"
+#include "trireme/base/process.h"
 #include "trireme/launch/launch.h"
-#include "trireme/launch/signals.h"
 
 namespace trireme::launch {
 
@@ -22,11 +22,8 @@ int exit_code(const RankEnd& end) {
 }
 
 std::string describe(const RankEnd& end) {
-  if (WIFSIGNALED(end.status)) {
-    return base::text_of("rank ", end.rank, " was killed by ", signal_text(WTERMSIG(end.status)));
-  }
   if (is_echo(end)) return base::text_of("rank ", end.rank, " lost a peer");
-  return base::text_of("rank ", end.rank, " exited with code ", WEXITSTATUS(end.status));
+  return base::text_of("rank ", end.rank, " ", base::end_text(end.status));
 }
 
 bool answers(const RankEnd& end, int signal) {

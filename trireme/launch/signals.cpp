@@ -77,9 +77,4 @@ void SignalPipe::restore_in_child() const {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-std::string signal_text(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name ? base::text_of("signal ", signal, " (SIG", name, ")") : base::text_of("signal ", signal);
-}
-
 }  // namespace trireme::launch

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <csignal>
-#include <string>
 #include <vector>
 
 namespace trireme::launch {
@@ -39,8 +38,5 @@ class SignalPipe {
   int write_end_ = -1;
   std::vector<Saved> saved_;
 };
-
-/// "signal 9 (SIGKILL)".
-std::string signal_text(int signal);
 
 }  // namespace trireme::launch

@@ -10,6 +10,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/launch/process_tree.h"
+#include "trireme/shm/status_board.h"
 
 namespace trireme::launch {
 namespace {
@@ -25,8 +26,14 @@ constexpr auto look_again = 20ms;    // nothing tells us when a grandchild ends
 }  // namespace
 
 Watcher::Watcher(std::vector<RunningRank>& ranks, SignalPipe& signals, OutputQueue& output, OutputQueue& errors,
-                 std::vector<pid_t> foreign, std::chrono::nanoseconds grace)
-    : ranks_(ranks), signals_(signals), output_(output), errors_(errors), foreign_(std::move(foreign)), grace_(grace) {}
+                 shm::StatusBoard* board, std::vector<pid_t> foreign, std::chrono::nanoseconds grace)
+    : ranks_(ranks),
+      signals_(signals),
+      output_(output),
+      errors_(errors),
+      board_(board),
+      foreign_(std::move(foreign)),
+      grace_(grace) {}
 
 int Watcher::run() {
   watch();
@@ -101,6 +108,7 @@ void Watcher::reap_ranks() {
     int status = 0;
     if (ranks_[i].ended || waitpid(ranks_[i].pid, &status, WNOHANG) != ranks_[i].pid) continue;
     ranks_[i].ended = true;
+    if (board_) board_->set_ended(static_cast<int>(i), status);
     ends.push_back({static_cast<int>(i), status});
   }
   if (!ends.empty()) judge(ends);
@@ -258,13 +266,25 @@ std::string Watcher::last_line() const {
   if (cause_) {
     // a lone rank has said itself what was wrong before it exited
     if (ranks_.size() == 1 && line.empty() && !WIFSIGNALED(cause_->status)) return "";
-    return line + describe(*cause_) + (ranks_.size() > 1 ? "; ended the other ranks" : "");
+    return line + cause_text() + (ranks_.size() > 1 ? "; ended the other ranks" : "");
   }
   if (at_once_) return line + "killed all ranks at the second signal";
   if (stop_signal_ == SIGPIPE && output_.error() != EPIPE) {
     return line + base::text_of("cannot write the ranks' output: ", std::strerror(output_.error()), "; ended them");
   }
   return line;
+}
+
+// "rank 1 was killed by signal 9 (SIGKILL) in step 12, forward for 2.1 s", "rank 0 exited with code 1: its error"
+std::string Watcher::cause_text() const {
+  std::string text = describe(*cause_);
+  if (!board_) return text;
+  const shm::RankStatus status = board_->read(cause_->rank);
+  if (!status.failure.empty()) return text + ": " + status.failure;
+  const std::string activity = shm::activity_text(status);
+  if (!activity.empty()) text += " in " + activity;
+  if (!status.activity.operation.empty()) text += ", " + shm::waiting_text(status.activity);
+  return text;
 }
 
 }  // namespace trireme::launch

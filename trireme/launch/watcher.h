@@ -14,6 +14,10 @@
 #include "trireme/launch/rank_output.h"
 #include "trireme/launch/signals.h"
 
+namespace trireme::shm {
+class StatusBoard;
+}
+
 namespace trireme::launch {
 
 struct RunningRank {
@@ -26,9 +30,10 @@ struct RunningRank {
 /// rest after a failure. The rules are in launch.h.
 class Watcher {
  public:
-  /// `foreign`: children that the process had before, which are none of ours. The references must live longer.
+  /// `foreign`: children that the process had before, which are none of ours. `board` may be null. What is referred to
+  /// must live longer.
   Watcher(std::vector<RunningRank>& ranks, SignalPipe& signals, OutputQueue& output, OutputQueue& errors,
-          std::vector<pid_t> foreign, std::chrono::nanoseconds grace);
+          shm::StatusBoard* board, std::vector<pid_t> foreign, std::chrono::nanoseconds grace);
 
   /// Returns the launcher's exit code; the last line is in `errors` and written.
   int run();
@@ -57,11 +62,13 @@ class Watcher {
   std::vector<pid_t> left_over() const;
   int result() const;
   std::string last_line() const;
+  std::string cause_text() const;
 
   std::vector<RunningRank>& ranks_;
   SignalPipe& signals_;
   OutputQueue& output_;
   OutputQueue& errors_;
+  shm::StatusBoard* board_;
   std::vector<pid_t> foreign_;
   std::chrono::nanoseconds grace_;
 

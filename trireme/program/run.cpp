@@ -189,6 +189,7 @@ int run_flavour(int argc, char** argv, const Flavour& flavour) {
       case Verb::Help:
       case Verb::Check:
       case Verb::Launch:
+      case Verb::Status:
         break;
     }
     return cli::run_verb(command, fs::read_symlink("/proc/self/exe").string(), flavour.models);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <mutex>
@@ -252,6 +253,22 @@ int open_memory(const ParsedAddress& parsed) {
 }
 
 }  // namespace
+
+std::vector<std::string> arenas_of_process(int process) {
+  std::vector<std::string> addresses;
+  std::error_code error;
+  const std::string folder = base::text_of("/proc/", process, "/fd");
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code no_link;
+    if (!std::filesystem::read_symlink(entry->path(), no_link).string().starts_with("/memfd:trireme-arena")) continue;
+    ArenaHeader header{};
+    std::ifstream memory(entry->path(), std::ios::binary);
+    const auto size = std::filesystem::file_size(entry->path(), no_link);
+    if (!memory.read(reinterpret_cast<char*>(&header), sizeof header) || header.magic != kArenaMagic) continue;
+    addresses.push_back(base::text_of(process, ':', entry->path().filename().string(), ':', size, ':', header.nonce));
+  }
+  return addresses;
+}
 
 std::shared_ptr<PeerArena> PeerArena::attach(const std::string& address) {
   const ParsedAddress parsed = parse(address);

@@ -64,6 +64,9 @@ class Arena {
   std::unique_ptr<Blocks> blocks_;
 };
 
+/// The addresses of the arenas that `process` has made, for those who come from outside the run.
+std::vector<std::string> arenas_of_process(int process);
+
 /// Another rank's arena, mapped here for reading and writing. Ranks may also be threads of one process: they share the
 /// owner's mapping.
 class PeerArena {

@@ -25,12 +25,16 @@
 // accumulate in fp32 and are rounded once. NaN wins in min and max.
 namespace trireme::shm {
 
+class RankStatusWriter;
+
 struct GroupInfo {
   std::string name;                                             // in every error
   std::vector<int> global_ranks;                                // [group size], the numbers by which errors name a rank
   std::chrono::nanoseconds timeout = std::chrono::minutes(10);  // of each wait() that gives none
   uint64_t first_sequence = 1;             // number of the first collective, above 0; equal on all ranks
   AlgorithmTable table = default_table();  // equal on all ranks
+  /// Where this rank tells what it waits for, and errors find what the others do. May be null.
+  std::shared_ptr<RankStatusWriter> status = {};
 };
 
 /// What a post returns. Dropping it is legal; the operation goes on, and its error surfaces at the next one.

@@ -7,10 +7,14 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/base/log.h"
+#include "trireme/base/process.h"
 #include "trireme/base/units.h"
 #include "trireme/shm/wait.h"
 
 namespace trireme::shm {
+
+constexpr std::chrono::seconds kExcused{30};  // between two looks at ranks that may take long
 
 void Communicator::State::throw_if_failed() const {
   if (!failure) return;
@@ -25,6 +29,7 @@ void Communicator::State::fail(Condition condition, const std::string& text, int
   std::memcpy(group.own->failure, text.data(), length);
   group.own->failure[length] = 0;
   group.own->failure_origin = origin;
+  if (info.status) info.status->set_failure(text);
   group.own->condition.store(condition);
   group.ring_all();
   group.ring(group.rank);
@@ -90,8 +95,15 @@ void Communicator::State::look_at_peers(Clock::time_point now) {
   const std::string who =
       base::text_of(group.name_of_rank(finding.peer), " (process ", group.members[finding.peer].arena->pid(), ")");
   switch (finding.condition) {
-    case Condition::Open:
-      fail(Condition::LostPeer, who + " ended during " + pending_text(), group.rank);
+    case Condition::Open: {
+      const auto status = status_of(finding.peer);
+      const bool how = status && status->end;
+      const std::string activity = status ? activity_text(*status) : "";
+      fail(Condition::LostPeer,
+           base::text_of(who, " ", how ? base::end_text(*status->end) : "ended", " during ", pending_text(),
+                         activity.empty() ? "" : "; it was in ", activity),
+           group.rank);
+    }
     case Condition::Left:
       fail(Condition::Failed, who + " left group \"" + group.name + "\" before " + pending_text() + " was done",
            finding.peer);
@@ -128,16 +140,54 @@ std::string Communicator::State::deadline_text(Ticket ticket, nanoseconds limit)
   if (!absent.empty()) {
     text = group.names_of(absent) + " did not enter " + pending_text() + within;
     for (int peer : absent) {
+      const auto status = status_of(peer);
       uint64_t last = 0;
       for (const Slot& slot : group.members[peer].block->slots) last = std::max(last, slot.stamp.load());
-      text += base::text_of(", ", group.name_of_rank(peer), last == 0 ? " entered none so far" : " last entered seq ");
-      if (last != 0) text += std::to_string(last);
+      text += "; " + (status ? rank_text(*status) + ", " : group.name_of_rank(peer) + " ");
+      text += last == 0 ? "entered none so far" : base::text_of("last entered seq ", last);
     }
   } else {
     text = "all awaited ranks entered " + pending_text() + ", but " + group.names_of(collectives.awaited(group)) +
            " did not complete it" + within;
+    for (int peer : collectives.awaited(group)) {
+      if (const auto status = status_of(peer)) text += "; " + rank_text(*status);
+    }
   }
+  if (info.status) text += barriers_text(info.status->board(), group.global_ranks);
   return text + " (waited: " + group.name_of_rank(group.rank) + "); raise the timeout if the rank is only slow";
+}
+
+std::optional<RankStatus> Communicator::State::status_of(int peer) const {
+  const int rank = group.global_ranks[peer];
+  if (!info.status || rank >= info.status->board().ranks()) return {};
+  const RankStatus status = info.status->board().read(rank);
+  if (status.process == 0) return {};
+  return status;
+}
+
+bool Communicator::State::excused() const {
+  std::string who;
+  for (int peer : awaited()) {
+    const auto status = status_of(peer);
+    const bool busy = status && status->condition == ProcessCondition::Alive && status->activity.operation.empty() &&
+                      status->activity.phase_may_be_long;
+    if (!busy) return false;
+    who += (who.empty() ? "" : "; ") + rank_text(*status);
+  }
+  if (who.empty()) return false;
+  base::log_warning(group.name_of_rank(group.rank), " goes on waiting beyond its deadline in ", pending_text(), " for ",
+                    who);
+  return true;
+}
+
+std::unique_ptr<StatusWait> Communicator::State::tell_wait(Ticket ticket) const {
+  if (!info.status) return nullptr;
+  if (ticket.point_to_point || collectives.empty()) {
+    return std::make_unique<StatusWait>(info.status, "send or recv", group.name, ticket.number, 0);
+  }
+  const Collective& oldest = collectives.oldest();
+  return std::make_unique<StatusWait>(info.status, name_of(oldest.call.operation), group.name, oldest.sequence,
+                                      std::max(oldest.shared_bytes, oldest.out_bytes));
 }
 
 // ---- posting and waiting -------------------------------------------------------------------------------------------
@@ -161,6 +211,7 @@ void Communicator::State::wait(Ticket ticket, nanoseconds limit) {
   const auto start = Clock::now();
   auto quiet_since = start;
   ControlBlock& own = *group.own;
+  std::unique_ptr<StatusWait> told;
   for (;;) {
     const bool moved = advance();
     if (done(ticket)) return;
@@ -171,8 +222,13 @@ void Communicator::State::wait(Ticket ticket, nanoseconds limit) {
       pause_core();
       continue;
     }
+    if (!told) told = tell_wait(ticket);
     look_at_peers(now);
     if (now - start >= limit && !done(ticket) && !awaited().empty()) {
+      if (excused()) {
+        limit = now - start + kExcused;
+        continue;
+      }
       const bool someone_absent = !ticket.point_to_point && !absentees().empty();
       fail(someone_absent ? Condition::Deadline : Condition::Failed, deadline_text(ticket, limit), group.rank);
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "trireme/shm/collective_queue.h"
 #include "trireme/shm/communicator.h"
 #include "trireme/shm/point_to_point.h"
+#include "trireme/shm/status_writer.h"
 
 namespace trireme::shm {
 
@@ -52,6 +54,14 @@ struct Communicator::State {
   std::string pending_text() const;
   std::vector<int> absentees() const;  // that have not entered the oldest collective
   std::string deadline_text(Ticket ticket, nanoseconds limit) const;
+
+  std::optional<RankStatus> status_of(int peer) const;  // empty without a board
+
+  /// Whether all that are awaited are alive in a phase that may be long; says so.
+  bool excused() const;
+
+  /// Tells the board what is waited for.
+  std::unique_ptr<StatusWait> tell_wait(Ticket ticket) const;
 
   std::mutex mutex;
   GroupInfo info;

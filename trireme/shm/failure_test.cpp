@@ -1,11 +1,4 @@
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,6 +7,7 @@
 #include <filesystem>
 
 #include "trireme/base/error.h"
+#include "trireme/shm/bytes_fixture.h"
 #include "trireme/shm/rank_threads.h"
 
 namespace trireme::shm {
@@ -24,10 +18,6 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
-
-std::byte* bytes_of(auto& values) {
-  return reinterpret_cast<std::byte*>(values.data());
-}
 
 // ---- ranks disagree ------------------------------------------------------------------------------------------------
 
@@ -287,174 +277,6 @@ TEST(CommCases, B094_many_groups_leave_nothing_behind) {
     arena->release(arena->allocate(1));
     EXPECT_EQ(arena->allocated_bytes(), 0u);
   }
-}
-
-// ---- processes -----------------------------------------------------------------------------------------------------
-
-struct Board {
-  std::atomic<int> arrived;
-  char addresses[8][256];
-};
-
-// Forks `size` ranks; `body` returns the exit code. Returns each rank's wait status.
-std::vector<int> run_processes(
-    int size, const std::function<int(int, Communicator&)>& body,
-    const std::function<void(int)>& prepare = [](int) {}) {
-  void* memory = ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  auto* board = new (memory) Board{};
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < size; ++rank) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      int code = 99;
-      try {
-        prepare(rank);
-        Endpoint endpoint = make_endpoint(Arena::create(256 << 20), size);
-        std::strncpy(board->addresses[rank], endpoint.address().c_str(), 255);
-        board->arrived.fetch_add(1);
-        while (board->arrived.load() < size) ::usleep(100);
-        GroupInfo info{"world", {}};
-        std::vector<std::string> addresses;
-        for (int peer = 0; peer < size; ++peer) {
-          info.global_ranks.push_back(peer);
-          addresses.emplace_back(board->addresses[peer]);
-        }
-        Communicator communicator(std::move(endpoint), rank, addresses, info);
-        code = body(rank, communicator);
-      } catch (const std::exception& error) {
-        std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-      }
-      ::_exit(code);
-    }
-    children.push_back(child);
-  }
-  std::vector<int> statuses;
-  for (pid_t child : children) {
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    statuses.push_back(status);
-  }
-  ::munmap(memory, sizeof(Board));
-  return statuses;
-}
-
-TEST(Processes, ReduceGatherAndSend) {
-  const auto statuses = run_processes(3, [](int rank, Communicator& communicator) {
-    std::byte* memory = communicator.arena()->allocate(4 * 5000);
-    auto* shared = reinterpret_cast<float*>(memory);
-    for (int round = 1; round <= 20; ++round) {
-      for (int i = 0; i < 5000; ++i) shared[i] = static_cast<float>(rank + i * round);
-      communicator.wait(communicator.all_reduce(memory, 5000, DType::F32, ReduceOp::Sum));
-      for (int i = 0; i < 5000; ++i) {
-        if (shared[i] != static_cast<float>(3 + 3 * i * round)) return 1;
-      }
-      std::vector<int> mine{rank, round}, all(6);
-      communicator.wait(communicator.all_gather(bytes_of(mine), bytes_of(all), 8));
-      if (all != std::vector<int>{0, round, 1, round, 2, round}) return 2;
-      const int next = (rank + 1) % 3, previous = (rank + 2) % 3;
-      std::vector<int> received(2);
-      const Ticket ticket = communicator.send(bytes_of(mine), 8, next);
-      communicator.wait(communicator.recv(bytes_of(received), 8, previous));
-      communicator.wait(ticket);
-      if (received != std::vector<int>{previous, round}) return 3;
-    }
-    return 0;
-  });
-  for (int status : statuses) EXPECT_EQ(status, 0);
-}
-
-// from here on the kernel refuses process_vm_readv, as some containers do
-void forbid_reading_processes() {
-  const sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{static_cast<unsigned short>(std::size(filter)), const_cast<sock_filter*>(filter)};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-    throw std::runtime_error("no seccomp here");
-  }
-}
-
-// ordinary memory, more than is copied
-int reduce_private(int rank, Communicator& communicator, bool expect_copies) {
-  constexpr size_t kCount = 50'001;
-  const size_t before = communicator.arena()->allocated_bytes();
-  std::vector<float> data(kCount), all(3 * kCount);
-  communicator.wait(communicator.barrier("all have tried to read each other"));
-  for (int round = 0; round < 10; ++round) {
-    for (size_t i = 0; i < kCount; ++i) data[i] = static_cast<float>(rank + round + static_cast<int>(i));
-    const Ticket ticket = communicator.all_reduce(bytes_of(data), kCount, DType::F32, ReduceOp::Sum);
-    const bool copied = communicator.arena()->allocated_bytes() > before;
-    // it is done at once if the others were there, and then the copy is gone
-    if (copied && !expect_copies) return 1;
-    communicator.wait(ticket);
-    for (size_t i = 0; i < kCount; ++i) {
-      if (data[i] != static_cast<float>(3 + 3 * round + 3 * static_cast<int>(i))) return 2;
-    }
-    data[0] = static_cast<float>(rank);
-    communicator.wait(communicator.all_gather(bytes_of(data), bytes_of(all), kCount * sizeof(float)));
-    for (size_t peer = 0; peer < 3; ++peer) {
-      if (all[peer * kCount] != static_cast<float>(peer) || all[peer * kCount + 1] != data[1]) return 3;
-    }
-  }
-  return 0;
-}
-
-TEST(Processes, PrivateMemoryIsReadWhereItLies) {
-  const auto statuses =
-      run_processes(3, [](int rank, Communicator& communicator) { return reduce_private(rank, communicator, false); });
-  for (int status : statuses) EXPECT_EQ(status, 0);
-}
-
-TEST(Processes, WhereReadingOtherProcessesIsForbiddenPrivateMemoryIsCopied) {
-  // of one rank only: the others' inputs must not be left unreadable for it
-  const auto statuses = run_processes(
-      3, [](int rank, Communicator& communicator) { return reduce_private(rank, communicator, true); },
-      [](int rank) {
-        if (rank == 1) forbid_reading_processes();
-      });
-  for (int status : statuses) EXPECT_EQ(status, 0);
-}
-
-TEST(Processes, AKilledRankIsNamedWithinTwoSeconds) {
-  const auto start = Clock::now();
-  const auto statuses = run_processes(3, [](int rank, Communicator& communicator) {
-    std::vector<float> data(100, 1);
-    for (int i = 1; i <= 20; ++i) {
-      if (rank == 1 && i == 10) ::raise(SIGKILL);
-      try {
-        communicator.wait(communicator.all_reduce(bytes_of(data), 100, DType::F32, ReduceOp::Average));
-      } catch (const base::PeerLostError& error) {
-        const std::string text = error.what();
-        const bool right =
-            i == 10 && text.find("rank 1 (process ") != std::string::npos &&
-            text.find("ended during all_reduce(100 F32, average) seq 10 of group \"world\"") != std::string::npos;
-        if (!right) std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-        return right ? 0 : 1;
-      }
-    }
-    return 2;
-  });
-  EXPECT_LT(Clock::now() - start, 2s);
-  EXPECT_EQ(statuses[0], 0);
-  EXPECT_EQ(statuses[2], 0);
-  EXPECT_TRUE(WIFSIGNALED(statuses[1]));
-}
-
-TEST(Processes, ARankThatEndsAfterItsLastOperationHarmsNobody) {
-  const auto statuses = run_processes(2, [](int rank, Communicator& communicator) {
-    std::vector<float> data(1000, 1);
-    if (rank == 0) ::usleep(60'000);
-    // rank 1 broadcasts nothing and reads at once; rank 0 comes to its own wait when rank 1 is long gone
-    const Ticket ticket = communicator.all_reduce(bytes_of(data), 1000, DType::F32, ReduceOp::Sum);
-    communicator.wait(ticket);
-    if (rank == 1) ::_exit(0);
-    ::usleep(60'000);
-    return communicator.test(ticket) && data[999] == 2 ? 0 : 1;
-  });
-  for (int status : statuses) EXPECT_EQ(status, 0);
 }
 
 }  // namespace

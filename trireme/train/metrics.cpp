@@ -87,7 +87,29 @@ LossHistory read_history(const std::string& run_folder) {
   return history;
 }
 
-void Summary::add(double tokens_per_second, const RankFigures& figures) {
+// A rank that takes twice as long by itself as the middle one of the others, and a tenth of a second more. What it
+// waits for peers is not its own.
+void Summary::find_straggler(int64_t step, const RankFigures& figures) {
+  std::vector<double> own;
+  for (const auto& seconds : figures.seconds) own.push_back(seconds.total() - seconds.exposed_communication);
+  const auto slowest = static_cast<size_t>(std::max_element(own.begin(), own.end()) - own.begin());
+  std::vector<double> others = own;
+  others.erase(others.begin() + static_cast<int64_t>(slowest));
+  if (others.empty()) return;
+  const double usual = median(others);
+  const double lost = own[slowest] - usual;
+  if (own[slowest] < 2 * usual || lost < 0.1) return;
+  auto& straggler = stragglers_[slowest];
+  ++straggler.steps;
+  straggler.seconds += lost;
+  if (lost > straggler.worst_seconds) {
+    straggler.worst_step = step;
+    straggler.worst_seconds = lost;
+  }
+}
+
+void Summary::add(int64_t step, double tokens_per_second, const RankFigures& figures) {
+  find_straggler(step, figures);
   rates_.push_back(tokens_per_second);
   peak_rss_bytes_ = figures.peak_rss_bytes;
   ranks_ = figures.seconds.size();
@@ -106,6 +128,13 @@ base::Json Summary::json() const {
   json["tokens_per_second"] = median({rates_.begin() + warm, rates_.end()});
   json["peak_rss_bytes"] = peak_rss_bytes_;
   json["exposed_communication_fraction"] = total_seconds_ > 0 ? exposed_seconds_ / total_seconds_ : 0;
+  json["stragglers"] = base::Json::array();
+  for (const auto& [rank, s] : stragglers_)
+    json["stragglers"].push_back({{"rank", rank},
+                                  {"steps", s.steps},
+                                  {"seconds", s.seconds},
+                                  {"worst_step", s.worst_step},
+                                  {"worst_seconds", s.worst_seconds}});
   if (total_seconds_ > 0) json["speed_up"] = static_cast<double>(ranks_) * busy_seconds_ / total_seconds_;
   return json;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,9 +35,11 @@ LossHistory read_history(const std::string& run_folder);
 /// Collects what summary.json says of the steps of this process.
 class Summary {
  public:
-  void add(double tokens_per_second, const RankFigures& figures);
+  void add(int64_t step, double tokens_per_second, const RankFigures& figures);
 
   /// `tokens_per_second` is the median over steps from the fifth of this process on (all, if there are fewer);
+  /// stragglers the ranks for which others waited: [{"rank", "steps", "seconds" in all, "worst_step",
+  /// "worst_seconds"}];
   /// speed_up the number of ranks that were busy on average: how much faster this is than one rank that never waits.
   base::Json json() const;
 
@@ -45,6 +48,15 @@ class Summary {
   double exposed_seconds_ = 0, total_seconds_ = 0, busy_seconds_ = 0;
   size_t ranks_ = 1;
   std::vector<int64_t> peak_rss_bytes_;
+
+  struct Straggler {
+    int64_t steps = 0;
+    double seconds = 0;
+    int64_t worst_step = 0;
+    double worst_seconds = 0;
+  };
+  void find_straggler(int64_t step, const RankFigures& figures);
+  std::map<size_t, Straggler> stragglers_;  // by rank
 };
 
 }  // namespace trireme::train

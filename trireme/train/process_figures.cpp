@@ -4,10 +4,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include "trireme/base/process.h"
 
 namespace trireme::train {
 
@@ -29,17 +30,11 @@ int64_t pss_bytes() {
 }
 
 double seconds_since_start_of(int process) {
-  std::ifstream in("/proc/" + (process ? std::to_string(process) : "self") + "/stat");
-  std::string text;
-  std::getline(in, text);
-  // the command's name, in parentheses, may hold blanks; start time is field 22
-  std::istringstream fields(text.substr(text.rfind(')') + 1));
-  std::string field;
-  for (int i = 3; i <= 22; ++i) fields >> field;
+  const auto stat = base::process_stat(process);
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
-         std::atof(field.c_str()) / static_cast<double>(sysconf(_SC_CLK_TCK));
+         static_cast<double>(stat ? stat->start_ticks : 0) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 }  // namespace trireme::train

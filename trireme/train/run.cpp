@@ -177,7 +177,7 @@ class Run {
       const auto rate = static_cast<double>(result.items) / seconds;
       metrics_->write(step_line(result, rate, figures));
       if (!result.skipped) {
-        summary_.add(rate, figures);
+        summary_.add(result.step, rate, figures);
         progress_->step(result, rate, seconds);
       }
     }
@@ -217,6 +217,7 @@ class Run {
   void finish() {
     const auto pss = comm::all_gather_strings(world_.all(), std::to_string(pss_bytes()));
     evaluate(0);
+    const auto phase = world_.phase("export", true);
     comm::together(world_.all(), [&] {
       if (!first()) return;
       write_export(trainer_, folder_.path);

@@ -76,6 +76,7 @@ data::StepBatches Trainer::next_batches() {
   if (!job_.training)
     throw base::UsageError("the job has no training data; give one, or call step() with batches of your own");
   const base::Stopwatch stopwatch(waited_for_data_);
+  const auto phase = world_.phase("data");
   if (!loader_) start_loader(samples_consumed_);
   return loader_->next();
 }
@@ -93,6 +94,7 @@ void Trainer::check_batches(const data::StepBatches& batches) const {
 }
 
 layers::LossSum Trainer::forward(const data::StepBatches& batches, size_t micro_batch) {
+  const auto phase = world_.phase("forward");
   const data::BatchSplit split = {config_.micro_batch_size, config_.gradient_accumulation_steps,
                                   parts_.data_ranks.size(), parts_.data_ranks.rank()};
   const auto first_row = data::first_row_of(split, static_cast<int64_t>(micro_batch));
@@ -122,6 +124,7 @@ Trainer::Totals Trainer::forward_backward(const data::StepBatches& batches, bool
   }
   {
     const base::Stopwatch stopwatch(seconds.backward);
+    const auto phase = world_.phase("reduction");
     reducer.finish();
   }
   seconds.exposed_communication = reducer.counters().seconds - communication_before;
@@ -148,6 +151,7 @@ void Trainer::walk_micro_batches(const data::StepBatches& batches, std::vector<d
     contribution[LossTotal] += value;
     if (!std::isfinite(value) && bad_micro_batch == 0) bad_micro_batch = i + 1;
     seconds.forward += base::seconds_now() - start;
+    const auto phase = world_.phase("backward");
     const base::Stopwatch stopwatch(seconds.backward);
     if (i == last) {
       reducer.contribute(contribution);
@@ -171,6 +175,7 @@ void Trainer::refuse_non_finite_loss(const std::vector<double>& totals) const {
 
 StepResult Trainer::step(const data::StepBatches& batches, bool stop) {
   check_batches(batches);
+  world_.set_step(updates_ + 1);
   StepResult result;
   result.seconds.data = std::exchange(waited_for_data_, 0);
   generator_state_ = checkpoint::generator_state();
@@ -180,6 +185,7 @@ StepResult Trainer::step(const data::StepBatches& batches, bool stop) {
 
   const auto totals = forward_backward(batches, stop, result.seconds);
   const auto start = base::seconds_now();
+  const auto phase = world_.phase("update");
   result.stop = totals.stop;
   result.items = static_cast<int64_t>(totals.count);
   result.learning_rate = spec::learning_rate(config_, updates_);
@@ -256,6 +262,7 @@ Evaluation Trainer::evaluate(int64_t batches) {
 }
 
 Evaluation Trainer::evaluate(const data::Dataset& dataset, int64_t batches) {
+  const auto phase = world_.phase("evaluation", true);
   const auto& ranks = parts_.data_ranks;
   auto rows = data::evaluation_share(dataset.size(), ranks.size(), ranks.rank());
   if (batches > 0 && batches < dataset.size())

@@ -96,6 +96,7 @@ void note_changed_options(const base::Json& saved, const spec::Config& config, s
 }  // namespace
 
 void Trainer::save(const std::string& run_folder) {
+  const auto phase = world_.phase("checkpoint", true);
   checkpoint::SaveRequest request;
   request.run_folder = run_folder;
   request.step = updates_;
