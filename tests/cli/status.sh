@@ -37,7 +37,7 @@ for backend in shm gloo; do
   code=0; wait $pid || code=$?
   [ $code = 137 ] || fail "exit $code: $(cat log)"
   grep -qE "rank 1 \(process ${ranks[1]}\)(:)? was killed by signal 9 \(SIGKILL\)" log || fail "rank 0 does not say how: $(cat log)"
-  tail -1 log | grep -qE "^rank 1 was killed by signal 9 \(SIGKILL\) in step [0-9]+, [a-z]+ for " || fail "$(tail -2 log)"
+  tail -1 log | grep -qE "^rank 1 was killed by signal 9 \(SIGKILL\) in step [0-9]+, .+ for [0-9]" || fail "$(tail -2 log)"
   "$t" status $backend >log && grep -q "not running on this host, ended after step" log || fail "$(cat log)"
   ! "$t" status "${ranks[0]}" >log 2>&1 || fail "status of a process that has ended"
   grep -q "process ${ranks[0]} runs no ranks" log || fail "$(cat log)"
