@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 // What the kernel says about processes, and how they end.
 namespace trireme::base {
@@ -19,6 +21,9 @@ struct ProcessStat {
 
 /// Empty where no such process is seen. 0: this one.
 std::optional<ProcessStat> process_stat(int process);
+
+/// /proc/PROCESS/fd/N for each open file; empty where they may not be seen.
+std::vector<std::filesystem::path> open_files(int process);
 
 /// "signal 9 (SIGKILL)".
 std::string signal_text(int signal);

@@ -1,6 +1,7 @@
 #include "trireme/base/process.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +28,19 @@ TEST(Process, StoppedEndedAndGone) {
   EXPECT_EQ(end_text(process_stat(child)->end), "was killed by signal 9 (SIGKILL)");
   waitpid(child, nullptr, 0);
   EXPECT_FALSE(process_stat(child));
+}
+
+TEST(Process, NamesOfAnyKind) {
+  char before[16] = {};
+  prctl(PR_GET_NAME, before);
+  for (const char* name : {"a b) Z 1", "a\nb) Z 1"}) {
+    prctl(PR_SET_NAME, name);
+    const auto stat = process_stat(0);
+    ASSERT_TRUE(stat) << name;
+    EXPECT_EQ(stat->parent, getppid());
+    EXPECT_FALSE(stat->ended());
+  }
+  prctl(PR_SET_NAME, before);
 }
 
 TEST(Process, EndsInWords) {

@@ -28,13 +28,13 @@ std::string first_lines(const std::string& text, int most) {
 /// A rank's last words, for the launcher's own.
 void tell(const std::string& error) {
   base::log_error(error);
-  const char* board = std::getenv(launch::status_variable);
   const char* rank = std::getenv("RANK");
-  if (!board || !*board || !rank) return;
+  const auto board = rank ? launch::board_of_launcher() : nullptr;
+  if (!board) return;
   try {
-    shm::RankStatusWriter(shm::StatusBoard::attach(board), std::atoi(rank)).set_failure(first_lines(error, 1));
+    shm::RankStatusWriter(board, std::atoi(rank)).set_failure(first_lines(error, 1));
   } catch (const base::Error&) {
-    return;  // the board is gone with its launcher
+    return;  // it is of another run, which started this one
   }
 }
 

@@ -16,6 +16,7 @@
 #include "trireme/base/error.h"
 #include "trireme/base/json.h"
 #include "trireme/base/names.h"
+#include "trireme/base/process.h"
 #include "trireme/base/units.h"
 #include "trireme/shm/status_board.h"
 
@@ -37,17 +38,16 @@ int process_of_folder(const std::string& folder) {
     int process = 0;
     if (!(words >> number >> kind >> advice >> access >> process >> where) || kind != "FLOCK" || process <= 0) continue;
     if (where.substr(where.rfind(':') + 1) != std::to_string(status.st_ino)) continue;
-    std::error_code error;
-    for (fs::directory_iterator entry(text_of("/proc/", process, "/fd"), error), end; !error && entry != end;
-         entry.increment(error)) {
+    for (const auto& file : base::open_files(process)) {
       std::error_code ignored;
-      if (fs::equivalent(entry->path(), folder, ignored)) return process;
+      if (fs::equivalent(file, folder, ignored)) return process;
     }
   }
   return 0;
 }
 
-std::shared_ptr<shm::StatusBoard> find_board(const std::string& run, int& process) {
+std::shared_ptr<shm::StatusBoard> find_board(const std::string& run) {
+  int process = 0;
   const bool number = !run.empty() && std::all_of(run.begin(), run.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (fs::is_directory(run)) {
     process = process_of_folder(run);
@@ -167,10 +167,8 @@ bool print_now(const shm::StatusBoard& board, bool json) {
 }  // namespace
 
 int print_status(const std::string& run, bool json, bool watch) {
-  int process = 0;
   for (bool first = true;; first = false) {
-    const auto board =
-        first || fs::is_directory(run) || fs::exists("/proc/" + run) ? find_board(run, process) : nullptr;
+    const auto board = first || fs::is_directory(run) || fs::exists("/proc/" + run) ? find_board(run) : nullptr;
     if (!board) {
       if (fs::is_directory(run)) print_ended(run, json);
       return 0;

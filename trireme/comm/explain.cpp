@@ -39,15 +39,18 @@ std::optional<std::vector<int>> ranks_without_mark(const GroupState& group) {
   return future.get();
 }
 
+std::optional<shm::RankStatus> status_of(const GroupState& group, int rank) {
+  return group.status ? group.status->board().find(rank) : std::nullopt;
+}
+
 // The ranks of this host that have ended; a connection breaks a little before its process is seen to end.
 std::string ended_ranks(const GroupState& group) {
   using namespace std::chrono_literals;
   std::string text;
   for (const auto start = std::chrono::steady_clock::now(); text.empty();) {
     for (int rank : group.ranks) {
-      if (!group.status || rank >= group.status->board().ranks()) continue;
-      const auto status = group.status->board().read(rank);
-      if (status.condition == shm::ProcessCondition::Ended) text += "; " + shm::rank_text(status);
+      const auto status = status_of(group, rank);
+      if (status && status->condition == shm::ProcessCondition::Ended) text += "; " + shm::rank_text(*status);
     }
     if (std::chrono::steady_clock::now() - start > 500ms) break;
     std::this_thread::sleep_for(10ms);
@@ -59,9 +62,7 @@ std::string ended_ranks(const GroupState& group) {
 std::string board_text(const GroupState& group, const std::vector<int>& ranks) {
   std::string text;
   for (int rank : ranks) {
-    if (!group.status || rank >= group.status->board().ranks()) continue;
-    const auto status = group.status->board().read(rank);
-    if (status.process != 0) text += "; " + shm::rank_text(status);
+    if (const auto status = status_of(group, rank)) text += "; " + shm::rank_text(*status);
   }
   return group.status ? text + shm::barriers_text(group.status->board(), group.ranks) : text;
 }

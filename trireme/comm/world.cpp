@@ -85,16 +85,10 @@ void choose_algorithms(WorldState& world, const std::vector<int>& everyone, std:
   if (world.place.rank == 0) base::log_debug("table of algorithms: ", tuned.origin);
 }
 
-/// The launcher's board, if it started this rank.
+/// The launcher's board, if it is of this run and not of another, which started this one.
 std::shared_ptr<shm::StatusBoard> board_of_launcher(int ranks) {
-  const char* address = std::getenv(launch::status_variable);
-  if (!address || !*address) return nullptr;
-  try {
-    auto board = shm::StatusBoard::attach(address);
-    return board->ranks() == ranks ? board : nullptr;  // else that of another run, which started this one
-  } catch (const base::Error&) {
-    return nullptr;
-  }
+  auto board = launch::board_of_launcher();
+  return board && board->ranks() == ranks ? board : nullptr;
 }
 
 /// One board a host, made by its first rank; null where the system refuses.

@@ -93,6 +93,16 @@ void require_sound(const LaunchSpec& spec) {
 
 }  // namespace
 
+std::shared_ptr<shm::StatusBoard> board_of_launcher() {
+  const char* address = std::getenv(status_variable);
+  if (!address || !*address) return nullptr;
+  try {
+    return shm::StatusBoard::attach(address);
+  } catch (const base::Error&) {
+    return nullptr;
+  }
+}
+
 int terminal_columns() {
   if (const char* columns = std::getenv(terminal_variable)) return std::atoi(columns);
   for (int fd : {STDOUT_FILENO, STDERR_FILENO}) {

@@ -1,8 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
+
+namespace trireme::shm {
+class StatusBoard;
+}
 
 // Starts the ranks of one host, and ends them.
 //
@@ -40,6 +45,9 @@ inline constexpr const char* launcher_variable = "TRIREME_LAUNCHER";
 
 /// The address of the board (shm/status_board.h) on which the launcher tells how its ranks end, in their environment.
 inline constexpr const char* status_variable = "TRIREME_STATUS_BOARD";
+
+/// The board at that address; null where no launcher gave one, or it is gone.
+std::shared_ptr<shm::StatusBoard> board_of_launcher();
 
 /// Set to the terminal's columns in the environment of ranks whose output ends up on a terminal.
 inline constexpr const char* terminal_variable = "TRIREME_TERMINAL_COLUMNS";

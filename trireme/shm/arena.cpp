@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/base/process.h"
 #include "trireme/shm/mapping.h"
 #include "trireme/shm/memory_limit.h"
 #include "trireme/shm/ranges.h"
@@ -256,16 +257,14 @@ int open_memory(const ParsedAddress& parsed) {
 
 std::vector<std::string> arenas_of_process(int process) {
   std::vector<std::string> addresses;
-  std::error_code error;
-  const std::string folder = base::text_of("/proc/", process, "/fd");
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+  for (const auto& file : base::open_files(process)) {
     std::error_code no_link;
-    if (!std::filesystem::read_symlink(entry->path(), no_link).string().starts_with("/memfd:trireme-arena")) continue;
+    if (!std::filesystem::read_symlink(file, no_link).string().starts_with("/memfd:trireme-arena")) continue;
     ArenaHeader header{};
-    std::ifstream memory(entry->path(), std::ios::binary);
-    const auto size = std::filesystem::file_size(entry->path(), no_link);
+    std::ifstream memory(file, std::ios::binary);
+    const auto size = std::filesystem::file_size(file, no_link);
     if (!memory.read(reinterpret_cast<char*>(&header), sizeof header) || header.magic != kArenaMagic) continue;
-    addresses.push_back(base::text_of(process, ':', entry->path().filename().string(), ':', size, ':', header.nonce));
+    addresses.push_back(base::text_of(process, ':', file.filename().string(), ':', size, ':', header.nonce));
   }
   return addresses;
 }
@@ -308,11 +307,8 @@ bool PeerArena::alive() const {
     pollfd poll{pidfd(), POLLIN, 0};
     return ::poll(&poll, 1, 0) <= 0;
   }
-  std::ifstream file(base::text_of("/proc/", pid_, "/stat"));
-  std::string text;
-  if (!std::getline(file, text)) return false;
-  const size_t name_end = text.rfind(") ");
-  return name_end != std::string::npos && text[name_end + 2] != 'Z' && text[name_end + 2] != 'X';
+  const auto stat = base::process_stat(pid_);
+  return stat && !stat->ended();
 }
 
 }  // namespace trireme::shm

@@ -158,11 +158,7 @@ std::string Communicator::State::deadline_text(Ticket ticket, nanoseconds limit)
 }
 
 std::optional<RankStatus> Communicator::State::status_of(int peer) const {
-  const int rank = group.global_ranks[peer];
-  if (!info.status || rank >= info.status->board().ranks()) return {};
-  const RankStatus status = info.status->board().read(rank);
-  if (status.process == 0) return {};
-  return status;
+  return info.status ? info.status->board().find(group.global_ranks[peer]) : std::nullopt;
 }
 
 bool Communicator::State::excused() const {

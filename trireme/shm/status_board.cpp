@@ -19,8 +19,7 @@ constexpr auto kHearOfEnd = 500ms;
 constexpr uint64_t kOffset = 4096;  // of the board in its arena, whose first page is the header
 
 double seconds_since(int64_t nanoseconds) {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-  return static_cast<double>(now - nanoseconds) / 1e9;
+  return static_cast<double>(monotonic_nanoseconds() - nanoseconds) / 1e9;
 }
 
 Activity decoded(const ActivityRecord& record) {
@@ -112,6 +111,13 @@ void StatusBoard::set_started(int rank, pid_t process) {
 
 void StatusBoard::set_ended(int rank, int end) {
   layout_->rows()[rank].end = int64_t{1} + end;
+}
+
+std::optional<RankStatus> StatusBoard::find(int rank) const {
+  if (rank >= ranks()) return {};
+  RankStatus status = read(rank);
+  if (status.process == 0) return {};
+  return status;
 }
 
 RankStatus StatusBoard::read(int rank) const {

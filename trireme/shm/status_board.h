@@ -80,6 +80,9 @@ class StatusBoard {
   /// Of a rank that has just ended and is watched, waits up to half a second to hear how.
   RankStatus read(int rank) const;
 
+  /// read(), but empty for a rank that has no row here or has not been started on this host.
+  std::optional<RankStatus> find(int rank) const;
+
  private:
   friend class RankStatusWriter;
   StatusBoard(std::shared_ptr<void> memory, BoardLayout* layout, std::string address);

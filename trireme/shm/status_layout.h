@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -10,6 +11,10 @@
 // The status board as it lies in shared memory: a BoardLayout, then a StatusRow a rank. Times are CLOCK_MONOTONIC's
 // nanoseconds; texts end with a 0.
 namespace trireme::shm {
+
+inline int64_t monotonic_nanoseconds() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
 
 struct PhaseRecord {
   std::array<char, 31> name{};

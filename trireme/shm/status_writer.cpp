@@ -3,21 +3,29 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "trireme/base/error.h"
 
 namespace trireme::shm {
 namespace {
 
-int64_t monotonic_nanoseconds() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
-
 template <size_t Size>
 void put(std::array<char, Size>& field, std::string_view text) {
   field.fill(0);
   std::copy_n(text.data(), std::min(text.size(), Size - 1), field.data());
+}
+
+PhaseRecord phase_now(std::string_view name, bool may_be_long) {
+  PhaseRecord phase{.may_be_long = may_be_long, .since = monotonic_nanoseconds()};
+  put(phase.name, name);
+  return phase;
+}
+
+WaitRecord wait_now(std::string_view operation, std::string_view group, uint64_t sequence, uint64_t bytes) {
+  WaitRecord wait{.sequence = sequence, .bytes = bytes, .since = monotonic_nanoseconds()};
+  put(wait.operation, operation);
+  put(wait.group, group);
+  return wait;
 }
 
 }  // namespace
@@ -30,15 +38,13 @@ RankStatusWriter::RankStatusWriter(std::shared_ptr<StatusBoard> board, int rank)
 }
 
 void RankStatusWriter::set_step(int64_t step) {
-  std::lock_guard lock(mutex_);
-  told_.step = step;
-  row_->activity.store(told_);
+  exchange(&ActivityRecord::step, step);
 }
 
 void RankStatusWriter::set_barrier(std::string_view label) {
-  std::lock_guard lock(mutex_);
-  put(told_.barrier, label);
-  row_->activity.store(told_);
+  decltype(ActivityRecord::barrier) barrier{};
+  put(barrier, label);
+  exchange(&ActivityRecord::barrier, barrier);
 }
 
 void RankStatusWriter::set_failure(std::string_view text) {
@@ -49,44 +55,10 @@ void RankStatusWriter::set_failure(std::string_view text) {
 }
 
 StatusPhase::StatusPhase(std::shared_ptr<RankStatusWriter> writer, std::string_view name, bool may_be_long)
-    : writer_(std::move(writer)) {
-  if (!writer_) return;
-  std::lock_guard lock(writer_->mutex_);
-  PhaseRecord& phase = writer_->told_.phase;
-  before_ = phase;
-  put(phase.name, name);
-  phase.may_be_long = may_be_long;
-  phase.since = monotonic_nanoseconds();
-  writer_->row_->activity.store(writer_->told_);
-}
-
-StatusPhase::~StatusPhase() {
-  if (!writer_) return;
-  std::lock_guard lock(writer_->mutex_);
-  writer_->told_.phase = before_;
-  writer_->row_->activity.store(writer_->told_);
-}
+    : StatusScope(std::move(writer), phase_now(name, may_be_long)) {}
 
 StatusWait::StatusWait(std::shared_ptr<RankStatusWriter> writer, std::string_view operation, std::string_view group,
                        uint64_t sequence, uint64_t bytes)
-    : writer_(std::move(writer)) {
-  if (!writer_) return;
-  std::lock_guard lock(writer_->mutex_);
-  WaitRecord& wait = writer_->told_.wait;
-  before_ = wait;
-  put(wait.operation, operation);
-  put(wait.group, group);
-  wait.sequence = sequence;
-  wait.bytes = bytes;
-  wait.since = monotonic_nanoseconds();
-  writer_->row_->activity.store(writer_->told_);
-}
-
-StatusWait::~StatusWait() {
-  if (!writer_) return;
-  std::lock_guard lock(writer_->mutex_);
-  writer_->told_.wait = before_;
-  writer_->row_->activity.store(writer_->told_);
-}
+    : StatusScope(std::move(writer), wait_now(operation, group, sequence, bytes)) {}
 
 }  // namespace trireme::shm

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "trireme/shm/status_board.h"
 #include "trireme/shm/status_layout.h"
@@ -23,8 +24,17 @@ class RankStatusWriter {
   void set_failure(std::string_view text);
 
  private:
-  friend class StatusPhase;
-  friend class StatusWait;
+  template <class Record, Record ActivityRecord::*part>
+  friend class StatusScope;
+
+  /// Tells `now` of a part of the activity. Returns what was told before.
+  template <class Record>
+  Record exchange(Record ActivityRecord::*part, const Record& now) {
+    std::lock_guard lock(mutex_);
+    const Record before = std::exchange(told_.*part, now);
+    row_->activity.store(told_);
+    return before;
+  }
 
   std::shared_ptr<StatusBoard> board_;
   StatusRow* row_;
@@ -32,32 +42,34 @@ class RankStatusWriter {
   ActivityRecord told_;
 };
 
-/// While it lives, its rank is in this phase; afterwards in the one before. Nothing where `writer` is null; so too
-/// below. Texts are cut to what the layout holds.
-class StatusPhase {
+/// While it lives, its rank tells `now` of a part of its activity; afterwards what was told before. Nothing where
+/// `writer` is null. Texts are cut to what the layout holds.
+template <class Record, Record ActivityRecord::*part>
+class StatusScope {
  public:
-  StatusPhase(std::shared_ptr<RankStatusWriter> writer, std::string_view name, bool may_be_long = false);
-  ~StatusPhase();
-  StatusPhase(const StatusPhase&) = delete;
-  StatusPhase& operator=(const StatusPhase&) = delete;
+  StatusScope(std::shared_ptr<RankStatusWriter> writer, const Record& now) : writer_(std::move(writer)) {
+    if (writer_) before_ = writer_->exchange(part, now);
+  }
+  ~StatusScope() {
+    if (writer_) writer_->exchange(part, before_);
+  }
+  StatusScope(const StatusScope&) = delete;
+  StatusScope& operator=(const StatusScope&) = delete;
 
  private:
   std::shared_ptr<RankStatusWriter> writer_;
-  PhaseRecord before_;
+  Record before_;
 };
 
-/// While it lives, its rank waits for this operation.
-class StatusWait {
- public:
+/// Its rank is in this phase.
+struct StatusPhase : StatusScope<PhaseRecord, &ActivityRecord::phase> {
+  StatusPhase(std::shared_ptr<RankStatusWriter> writer, std::string_view name, bool may_be_long = false);
+};
+
+/// Its rank waits for this operation.
+struct StatusWait : StatusScope<WaitRecord, &ActivityRecord::wait> {
   StatusWait(std::shared_ptr<RankStatusWriter> writer, std::string_view operation, std::string_view group,
              uint64_t sequence, uint64_t bytes);
-  ~StatusWait();
-  StatusWait(const StatusWait&) = delete;
-  StatusWait& operator=(const StatusWait&) = delete;
-
- private:
-  std::shared_ptr<RankStatusWriter> writer_;
-  WaitRecord before_;
 };
 
 }  // namespace trireme::shm
